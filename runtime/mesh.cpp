@@ -14,4 +14,8 @@ Mesh::Mesh(std::unique_ptr<Communicator> world, MeshShape shape) : shape_(shape)
   dp_ = world_->split(world_rank % shape.tp, world_rank / shape.tp);
 }
 
+Mesh::Mesh(MeshShape shape, std::unique_ptr<Communicator> world, std::unique_ptr<Communicator> dp,
+           std::unique_ptr<Communicator> tp)
+    : shape_(shape), world_(std::move(world)), dp_(std::move(dp)), tp_(std::move(tp)) {}
+
 }  // namespace drivetrain

@@ -14,6 +14,9 @@ class Mesh {
  public:
   // Collective over the world. Throws kConfig when dp * tp is not the world's size.
   Mesh(std::unique_ptr<Communicator> world, MeshShape shape);
+  // From groups made elsewhere (planning).
+  Mesh(MeshShape shape, std::unique_ptr<Communicator> world, std::unique_ptr<Communicator> dp,
+       std::unique_ptr<Communicator> tp);
 
   Communicator& world() { return *world_; }
   Communicator& dp() { return *dp_; }
