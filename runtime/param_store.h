@@ -5,6 +5,7 @@
 // their own. Each parameter starts on a 64-element boundary; each bucket's length is a multiple of dp * 64 elements,
 // so that its dp slices are equal. With sharding (ZeRO-1), data rank r owns slice r of every bucket: `master` (and the
 // optimizer's moments) hold the owned slices, bucket after bucket. Without sharding the shard is everything.
+// Parameters that are not trainable follow the last bucket, in values only: no gradient, no master, no moments.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -35,8 +36,16 @@ struct Bucket {
   bool tp_partial = false;
 };
 
+// What one data shard owns of a parameter.
+struct OwnedRange {
+  std::int64_t begin = 0, count = 0;  // elements of the flattened local parameter; count 0: nothing
+  std::int64_t shard_begin = 0;       // where they lie in an owned-slice buffer (master, m, v)
+};
+
 class ParamStore {
  public:
+  static constexpr std::int64_t kAlign = 64;  // elements
+
   // In the order backward produces gradients. The parameter outlives the store.
   void add(Parameter& p);
   // Allocates (values and gradients as symmetric memory of the world) and sets every parameter's views. Collective.
@@ -45,16 +54,19 @@ class ParamStore {
   std::span<Parameter* const> parameters() const { return parameters_; }
   std::span<const Bucket> buckets() const { return buckets_; }
   const StoreOptions& options() const { return options_; }
-  Tensor values() const { return values_; }  // flat, compute dtype, whole
+  Tensor values() const { return values_; }  // flat, compute dtype, whole; the buckets, then what is not trained
   Tensor grads() const { return grads_; }    // flat, f32, whole
   Tensor master() const { return master_; }  // f32, owned slices; with compute f32 and no sharding a view of values
   // Elements of one owned-slice buffer (master, m, v).
   std::int64_t shard_count() const { return shard_count_; }
   int dp_shards() const { return dp_shards_; }
+  int dp_shard() const;  // of this rank; 0 when everything is owned by everybody
+  OwnedRange owned(const Parameter& p, int shard) const;
 
   // Host float values of the local (row-major, padding rows included) part of p -> value (rounded) and master (exact).
   void write(const Parameter& p, std::span<const float> local);
-  // The inverse at master precision; collective over dp. `local` receives local_count elements.
+  // The inverse at master precision (value precision when not trainable); collective over dp when sharded. `local`
+  // receives local_count elements.
   void read_master(const Parameter& p, std::span<float> local);
   // Any owned-slice buffer (master, m, v): whole local parameter, collective over dp / the owned overlap, not collective.
   void gather_shards(const Parameter& p, Tensor shards, std::span<float> local);
@@ -65,6 +77,11 @@ class ParamStore {
   std::size_t master_bytes() const { return master_buffer_.bytes(); }
 
  private:
+  void lay_out();
+  void allocate();
+  const Bucket& bucket_of(const Parameter& p) const;
+  Tensor owned_view(const Parameter& p, Tensor shards, int shard) const;
+
   Device* device_ = nullptr;
   Mesh* mesh_ = nullptr;
   StoreOptions options_;
@@ -72,7 +89,7 @@ class ParamStore {
   std::vector<Bucket> buckets_;
   Buffer value_buffer_, grad_buffer_, master_buffer_;
   Tensor values_, grads_, master_;
-  std::int64_t shard_count_ = 0;
+  std::int64_t value_count_ = 0, trained_count_ = 0, shard_count_ = 0;
   int dp_shards_ = 1;
 };
 
