@@ -24,7 +24,7 @@ struct ModelConfig {
   double rope_theta = 10000;
   RopeScaling rope;
   bool tied = false;
-  bool qkv_bias = false;
+  bool qkv_bias = false, output_bias = false, mlp_bias = false;
   std::int64_t window = 0;             // sliding window in tokens; 0: none
   std::int64_t window_from_layer = 0;  // layers below it attend fully (Qwen2 max_window_layers)
   double init_std = 0.02;

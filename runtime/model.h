@@ -48,10 +48,10 @@ class Model {
   virtual void forward_backward(Tensor loss_sum, const Batch& batch, StepContext& ctx) = 0;
   // Loss only; no dropout.
   virtual void evaluate(Tensor loss_sum, const Batch& batch, Arena& arena) = 0;
-  // Logits (tokens, vocab) f32 of one sequence on every tensor rank, no dropout; for tests and generation.
-  // With a cache: ids continue what it holds, and it is extended. all_rows: logits of every token, else the last.
+  // Logits (rows, vocab) of one sequence in host memory, equal on every tensor rank, no dropout; for tests and
+  // generation. With a cache (may be null) ids continue what it holds, and it is extended. Collective over tp.
   enum class Rows { kAll, kLast };
-  virtual Tensor logits(Tensor ids, KvCache* cache, Rows rows, Arena& arena) = 0;
+  virtual std::vector<float> logits(std::span<const std::int32_t> ids, KvCache* cache, Rows rows, Arena& arena) = 0;
   virtual std::unique_ptr<KvCache> make_cache(std::int64_t capacity) = 0;
 
   virtual std::int64_t parameter_count() const = 0;  // logical, tied once
