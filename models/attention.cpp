@@ -22,8 +22,8 @@ void Attention::register_backward(ParamStore& store) {
 
 AttentionActs Attention::take_acts(Arena& arena, const Pass& pass) const {
   const std::int64_t rows = pass.rows(), d = env_.config.head_dim;
-  return {arena.take(env_.compute, {rows, (heads_ + 2 * kv_heads_) * d}), arena.take(env_.compute, {rows, heads_ * d}),
-          arena.take(DType::kF32, {pass.sequences, heads_, pass.seq})};
+  return {arena.take(env_.compute, {rows, (heads_ + 2 * kv_heads_) * d}),
+          arena.take(env_.compute, {rows, heads_ * d}), arena.take(DType::kF32, {pass.sequences, heads_, pass.seq})};
 }
 
 AttentionShape Attention::shape(const Pass& pass) const {
@@ -55,8 +55,9 @@ TensorParallel::Reduction Attention::backward(Tensor dx, Tensor dy, Tensor x, co
   Tensor delta = ctx.arena.take(DType::kF32, {s.batch, s.heads, s.seq});
   output_.input_grad(d_heads, dy);
   output_.weight_grad(dy, acts.y, ctx);
-  env_.ops.attention_grad(dqkv, delta, d_heads, acts.y, acts.lse, acts.qkv, pass.batch.doc_starts, pass.batch.row_keys,
-                          s, pass.dropout(env_.config.attention_dropout, dropout_site(layer_, DropoutKind::kAttention)),
+  env_.ops.attention_grad(dqkv, delta, d_heads, acts.y, acts.lse, acts.qkv, pass.batch.doc_starts,
+                          pass.batch.row_keys, s,
+                          pass.dropout(env_.config.attention_dropout, dropout_site(layer_, DropoutKind::kAttention)),
                           env_.tp_rank * heads_);
   if (rope.present()) env_.ops.rope_grad(dqkv, pass.batch.positions, rope.cos(), rope.sin(), s);
   qkv_.input_grad(dx, dqkv);

@@ -67,8 +67,7 @@ void TransformerBlock::forward_to_last(BlockActs& acts, const Pass& pass, const 
   const auto scope = arena.scope();
   Tensor partial = arena.take(env_.compute, {pass.rows(), env_.config.dim});
   attention_.project(partial, acts.attention);
-  Tensor delta =
-      dropped(pass.tp.reduce(partial), pass, dropout_site(layer_, DropoutKind::kAttentionOutput));
+  Tensor delta = dropped(pass.tp.reduce(partial), pass, dropout_site(layer_, DropoutKind::kAttentionOutput));
   norm2_.forward(pass.tp.local(acts.n2), acts.stats2, acts.x_mid, acts.x_in, delta);
   pass.tp.gather(acts.n2);
   mlp_.up(acts.mlp, acts.n2);
@@ -138,15 +137,14 @@ void TransformerBlock::backward(Tensor dx, const BlockActs& kept, const Pass& pa
   Tensor dn = ctx.arena.take(env_.compute, {pass.rows(), env_.config.dim});  // (M, C)
   {
     const auto branch = ctx.arena.scope();
-    auto reduction =
-        mlp_.backward(dn, branch_grad(DropoutKind::kMlpOutput), acts.n2, acts.mlp, pass, ctx);
+    auto reduction = mlp_.backward(dn, branch_grad(DropoutKind::kMlpOutput), acts.n2, acts.mlp, pass, ctx);
     reduction.work.wait();
     norm2_.backward(dx, reduction.local, acts.x_mid, acts.stats2, ctx);
   }
   {
     const auto branch = ctx.arena.scope();
-    auto reduction = attention_.backward(dn, branch_grad(DropoutKind::kAttentionOutput), acts.n1, acts.attention, pass,
-                                         rope, ctx);
+    auto reduction =
+        attention_.backward(dn, branch_grad(DropoutKind::kAttentionOutput), acts.n1, acts.attention, pass, rope, ctx);
     reduction.work.wait();
     norm1_.backward(dx, reduction.local, acts.x_in, acts.stats1, ctx);
   }

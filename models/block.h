@@ -18,11 +18,11 @@
 namespace drivetrain {
 
 struct BlockActs {
-  Tensor x_in;            // (m, C)
+  Tensor x_in;  // (m, C)
   NormStats stats1, stats2;
-  Tensor n1, n2;          // (M, C)
+  Tensor n1, n2;  // (M, C)
   AttentionActs attention;
-  Tensor x_mid;           // (m, C)
+  Tensor x_mid;  // (m, C)
   MlpActs mlp;
 };
 

@@ -83,8 +83,7 @@ std::vector<float> Transformer::gather_logits(Tensor x, Arena& arena) {
   for (std::int64_t r = 0; r < tp; ++r)
     for (std::int64_t m = 0; m < rows; ++m) {
       const std::int64_t begin = r * width, n_cols = std::min(width, vocab - begin);
-      if (n_cols > 0)
-        std::copy_n(gathered.begin() + (r * rows + m) * width, n_cols, out.begin() + m * vocab + begin);
+      if (n_cols > 0) std::copy_n(gathered.begin() + (r * rows + m) * width, n_cols, out.begin() + m * vocab + begin);
     }
   return out;
 }
@@ -94,15 +93,16 @@ std::vector<float> Transformer::logits(std::span<const std::int32_t> ids, KvCach
   const auto count = static_cast<std::int64_t>(ids.size());
   if (count == 0) throw Error(ErrorKind::kData, "logits of an empty sequence were asked for");
   if (begin + count > (cache ? cache->capacity() : options_.positions))
-    throw Error(ErrorKind::kConfig, "the sequence of " + std::to_string(begin + count) + " tokens does not fit into " +
-                                        std::to_string(cache ? cache->capacity() : options_.positions) + " positions");
+    throw Error(ErrorKind::kConfig,
+                "the sequence of " + std::to_string(begin + count) + " tokens does not fit into " +
+                    std::to_string(cache ? cache->capacity() : options_.positions) + " positions");
   std::vector<float> out;
   // A whole prompt goes through at once; later tokens one by one, each against the cache.
   const std::int64_t step = begin == 0 ? count : 1;
   for (std::int64_t at = 0; at < count; at += step) {
     const auto scope = arena.scope();
-    Tensor x = run_tokens(ids.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(step)), begin + at, cache,
-                          arena);
+    Tensor x = run_tokens(ids.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(step)), begin + at,
+                          cache, arena);
     if (rows == Rows::kLast && at + step < count) continue;
     Tensor wanted = rows == Rows::kLast ? x.rows(x.dim(0) - 1, x.dim(0)) : x;
     const std::vector<float> part = gather_logits(wanted, arena);

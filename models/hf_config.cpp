@@ -32,7 +32,8 @@ class Reader {
   std::int64_t integer(const char* key, std::int64_t fallback) const { return has(key) ? integer(key) : fallback; }
   double number(const char* key, double fallback) const {
     if (!has(key)) return fallback;
-    if (!object_[key].is_number()) fail(std::string("key \"") + key + "\" is " + object_[key].dump() + ", not a number");
+    if (!object_[key].is_number())
+      fail(std::string("key \"") + key + "\" is " + object_[key].dump() + ", not a number");
     return object_[key].get<double>();
   }
   bool flag(const char* key, bool fallback) const {
@@ -61,7 +62,8 @@ class Reader {
 
 void read_rope_block(const Reader& r, ModelConfig& c) {
   c.rope_theta = r.number("rope_theta", c.rope_theta);
-  const std::string old_type = r.text("type", ""), type = r.text("rope_type", old_type.empty() ? "default" : old_type);
+  const std::string old_type = r.text("type", ""),
+                    type = r.text("rope_type", old_type.empty() ? "default" : old_type);
   if (!old_type.empty() && old_type != type)
     r.fail("the rope block says type \"" + old_type + "\" and rope_type \"" + type + "\"; they must agree");
   r.require("rope_type", type, {"default", "linear", "llama3", "yarn"});
@@ -123,7 +125,8 @@ ModelConfig read_llama_like(const Reader& r, Family family) {
     c.qkv_bias = true;
     if (r.flag("use_sliding_window", false)) {
       c.window = r.integer("sliding_window", 4096);
-      c.window_from_layer = r.has("max_window_layers") ? static_cast<std::int64_t>(r.number("max_window_layers", 0)) : 28;
+      c.window_from_layer =
+          r.has("max_window_layers") ? static_cast<std::int64_t>(r.number("max_window_layers", 0)) : 28;
     }
   }
   read_rope(r, c);
@@ -192,12 +195,18 @@ Json rope_json(const ModelConfig& c) {
 }
 
 Json gpt2_json(const ModelConfig& c) {
-  return {{"architectures", {"GPT2LMHeadModel"}}, {"model_type", "gpt2"},
-          {"n_layer", c.layers},                  {"n_embd", c.dim},
-          {"n_head", c.heads},                    {"n_inner", c.ffn},
-          {"n_positions", c.positions},           {"n_ctx", c.positions},
-          {"layer_norm_epsilon", c.norm_eps},     {"activation_function", "gelu_new"},
-          {"embd_pdrop", c.embed_dropout},        {"attn_pdrop", c.attention_dropout},
+  return {{"architectures", {"GPT2LMHeadModel"}},
+          {"model_type", "gpt2"},
+          {"n_layer", c.layers},
+          {"n_embd", c.dim},
+          {"n_head", c.heads},
+          {"n_inner", c.ffn},
+          {"n_positions", c.positions},
+          {"n_ctx", c.positions},
+          {"layer_norm_epsilon", c.norm_eps},
+          {"activation_function", "gelu_new"},
+          {"embd_pdrop", c.embed_dropout},
+          {"attn_pdrop", c.attention_dropout},
           {"resid_pdrop", c.residual_dropout}};
 }
 
@@ -235,7 +244,8 @@ Json llama_json(const ModelConfig& c) {
 ModelConfig read_hf_config(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / "config.json";
   std::ifstream in(path, std::ios::binary);
-  if (!in) throw Error(ErrorKind::kData, path.string() + ": cannot be opened; model.path must be a Hugging Face folder");
+  if (!in)
+    throw Error(ErrorKind::kData, path.string() + ": cannot be opened; model.path must be a Hugging Face folder");
   std::stringstream text;
   text << in.rdbuf();
   Json json;

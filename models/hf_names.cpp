@@ -5,12 +5,20 @@
 namespace drivetrain {
 namespace {
 
-std::string gpt2_layer(std::int64_t layer) { return "transformer.h." + std::to_string(layer) + "."; }
-std::string llama_layer(std::int64_t layer) { return "model.layers." + std::to_string(layer) + "."; }
-std::string own_layer(std::int64_t layer) { return "layers." + std::to_string(layer) + "."; }
+std::string gpt2_layer(std::int64_t layer) {
+  return "transformer.h." + std::to_string(layer) + ".";
+}
+std::string llama_layer(std::int64_t layer) {
+  return "model.layers." + std::to_string(layer) + ".";
+}
+std::string own_layer(std::int64_t layer) {
+  return "layers." + std::to_string(layer) + ".";
+}
 
 // A whole file tensor as one block.
-Block whole(std::int64_t rows, const std::string& name) { return {rows, name, 0, rows, false}; }
+Block whole(std::int64_t rows, const std::string& name) {
+  return {rows, name, 0, rows, false};
+}
 
 // Residual projections start smaller, by 1/sqrt(2 layers): Radford et al. 2019, section 2.3.
 float residual_std(const ModelConfig& c) {
@@ -29,9 +37,11 @@ LinearSpec qkv_spec(const ModelConfig& c, std::int64_t layer) {
   if (c.family == Family::kGpt2) {
     const std::string name = gpt2_layer(layer) + "attn.c_attn.";
     const std::int64_t all = q + 2 * kv;
-    s.weight = {{q, name + "weight", 0, all, true}, {kv, name + "weight", q, all, true},
+    s.weight = {{q, name + "weight", 0, all, true},
+                {kv, name + "weight", q, all, true},
                 {kv, name + "weight", q + kv, all, true}};
-    s.bias = {{q, name + "bias", 0, all, false}, {kv, name + "bias", q, all, false},
+    s.bias = {{q, name + "bias", 0, all, false},
+              {kv, name + "bias", q, all, false},
               {kv, name + "bias", q + kv, all, false}};
     return s;
   }
@@ -110,12 +120,17 @@ std::string token_embedding_name(const ModelConfig& c) {
   return c.family == Family::kGpt2 ? "transformer.wte.weight" : "model.embed_tokens.weight";
 }
 
-std::string position_embedding_name(const ModelConfig&) { return "transformer.wpe.weight"; }
+std::string position_embedding_name(const ModelConfig&) {
+  return "transformer.wpe.weight";
+}
 
-std::string head_name(const ModelConfig&) { return "lm_head.weight"; }
+std::string head_name(const ModelConfig&) {
+  return "lm_head.weight";
+}
 
 bool is_ignorable_tensor(const std::string& name) {
-  return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") || name.ends_with(".rotary_emb.inv_freq");
+  return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") ||
+         name.ends_with(".rotary_emb.inv_freq");
 }
 
 std::map<std::string, std::string> stored_names(const ModelConfig& c, const std::vector<std::string>& names) {

@@ -31,15 +31,16 @@ std::unique_ptr<TensorSource> open_model_weights(const std::filesystem::path& fo
   const std::string head = head_name(config), embedding = token_embedding_name(config);
   if (config.tied && source->find(head) && source->find(embedding)) {
     if (!same_tensor(*source, head, embedding))
-      throw Error(ErrorKind::kData, source->where(head) + ": config.json says tie_word_embeddings, but " + head +
-                                        " differs from " + embedding +
-                                        "; set \"tie_word_embeddings\": false to keep it, or remove it from the file");
+      throw Error(ErrorKind::kData,
+                  source->where(head) + ": config.json says tie_word_embeddings, but " + head + " differs from " +
+                      embedding + "; set \"tie_word_embeddings\": false to keep it, or remove it from the file");
     source = rename_tensors(std::move(source), {{head, ""}});
   }
   return source;
 }
 
-void load_model_weights(ParamStore& store, Mesh& mesh, const ModelConfig& config, const std::filesystem::path& folder) {
+void load_model_weights(ParamStore& store, Mesh& mesh, const ModelConfig& config,
+                        const std::filesystem::path& folder) {
   const auto source = open_model_weights(folder, config);
   check_tensors(store, *source, is_ignorable_tensor);
   load_values(store, mesh, *source);

@@ -13,6 +13,7 @@ namespace drivetrain {
 std::unique_ptr<TensorSource> open_model_weights(const std::filesystem::path& folder, const ModelConfig& config);
 
 // Checks every name and shape, then loads values and masters.
-void load_model_weights(ParamStore& store, Mesh& mesh, const ModelConfig& config, const std::filesystem::path& folder);
+void load_model_weights(ParamStore& store, Mesh& mesh, const ModelConfig& config,
+                        const std::filesystem::path& folder);
 
 }  // namespace drivetrain

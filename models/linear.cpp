@@ -28,7 +28,9 @@ void Linear::forward(Tensor y, Tensor x) const {
   ops_.linear(y, x, weight_.value, has_bias_ && adds_bias_ ? bias_.value : Tensor());
 }
 
-void Linear::input_grad(Tensor dx, Tensor dy) const { ops_.linear_dx(dx, dy, weight_.value); }
+void Linear::input_grad(Tensor dx, Tensor dy) const {
+  ops_.linear_dx(dx, dy, weight_.value);
+}
 
 void Linear::weight_grad(Tensor dy, Tensor x, StepContext& ctx) {
   if (has_bias_) {

@@ -12,9 +12,9 @@
 namespace drivetrain {
 
 struct LinearSpec {
-  std::string name;            // "layers.3.attn.qkv"
-  std::vector<Block> weight;   // output rows, by file tensor
-  std::vector<Block> bias;     // empty: none
+  std::string name;           // "layers.3.attn.qkv"
+  std::vector<Block> weight;  // output rows, by file tensor
+  std::vector<Block> bias;    // empty: none
   std::int64_t in = 0;
   Split split = Split::kNone;
   float init_std = 0.02f;

@@ -12,8 +12,7 @@ void LmHead::register_backward(ParamStore& store) {
 }
 
 std::int64_t LmHead::chunk_rows(std::int64_t rows) const {
-  const std::int64_t row_bytes =
-      table_.parameter().value.dim(0) * static_cast<std::int64_t>(size_of(env_.compute));
+  const std::int64_t row_bytes = table_.parameter().value.dim(0) * static_cast<std::int64_t>(size_of(env_.compute));
   const std::int64_t chunks = std::max<std::int64_t>(1, (rows * row_bytes + chunk_bytes_ - 1) / chunk_bytes_);
   return (rows + chunks - 1) / chunks;
 }

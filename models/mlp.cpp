@@ -20,7 +20,9 @@ Tensor Mlp::take_hidden(Arena& arena, std::int64_t rows) const {
   return arena.take(env_.compute, {rows, gated_ ? 2 * ffn_ : ffn_});
 }
 
-Tensor Mlp::take_act(Arena& arena, std::int64_t rows) const { return arena.take(env_.compute, {rows, ffn_}); }
+Tensor Mlp::take_act(Arena& arena, std::int64_t rows) const {
+  return arena.take(env_.compute, {rows, ffn_});
+}
 
 void Mlp::activate(MlpActs& acts) const {
   if (gated_)

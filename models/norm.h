@@ -11,7 +11,7 @@ namespace drivetrain {
 
 struct NormSpec {
   enum class Kind { kRms, kLayer } kind;
-  std::string name;               // "layers.3.norm1"
+  std::string name;                // "layers.3.norm1"
   std::string hf_weight, hf_bias;  // bias only for kLayer
   std::int64_t dim;
   float eps;

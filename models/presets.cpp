@@ -139,7 +139,9 @@ void apply_overrides(ModelConfig& c, const std::map<std::string, std::string>& o
       {"attention_dropout", [&](auto& k, auto& v) { c.attention_dropout = parse_probability(k, v); }},
       {"residual_dropout", [&](auto& k, auto& v) { c.residual_dropout = parse_probability(k, v); }},
       {"dropout",
-       [&](auto& k, auto& v) { c.embed_dropout = c.attention_dropout = c.residual_dropout = parse_probability(k, v); }},
+       [&](auto& k, auto& v) {
+         c.embed_dropout = c.attention_dropout = c.residual_dropout = parse_probability(k, v);
+       }},
   };
   for (const auto& [key, value] : overrides) {
     const auto field = fields.find(key);
@@ -150,7 +152,8 @@ void apply_overrides(ModelConfig& c, const std::map<std::string, std::string>& o
     }
     field->second(key, value);
   }
-  if (overrides.contains("heads") && !overrides.contains("kv_heads") && c.family == Family::kGpt2) c.kv_heads = c.heads;
+  if (overrides.contains("heads") && !overrides.contains("kv_heads") && c.family == Family::kGpt2)
+    c.kv_heads = c.heads;
   if (c.heads % c.kv_heads != 0)
     bad_override("kv_heads", std::to_string(c.kv_heads), "must divide heads = " + std::to_string(c.heads));
   if (!explicit_head_dim && (overrides.contains("dim") || overrides.contains("heads"))) {

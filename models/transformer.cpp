@@ -22,8 +22,9 @@ Transformer::Transformer(Device& device, Mesh& mesh, const TransformerOptions& o
     : device_(device),
       mesh_(mesh),
       options_(checked(options, mesh.tp().size())),
-      env_{device.ops(), options_.config, options_.compute, mesh.tp().size(), mesh.tp().rank(),
-           options_.residual == TensorParallel::Residual::kSharded, options_.recompute} {
+      env_{device.ops(),      options_.config,  options_.compute,
+           mesh.tp().size(),  mesh.tp().rank(), options_.residual == TensorParallel::Residual::kSharded,
+           options_.recompute} {
   const ModelConfig& c = options_.config;
   if (c.family != Family::kGpt2) rope_ = RopeTable(device, c, options_.positions);
   tokens_ = std::make_unique<VocabTable>("token_embedding", token_embedding_name(c), env_);
@@ -73,8 +74,7 @@ void Transformer::forward_backward(Tensor loss_sum, const Batch& batch, StepCont
     env_.ops.zero(dx);
     norm_->backward(dx, pass.tp.reduce(dn), x, stats, ctx);
   }
-  for (std::size_t layer = blocks_.size(); layer-- > 0;)
-    blocks_[layer]->backward(dx, acts[layer], pass, rope_, ctx);
+  for (std::size_t layer = blocks_.size(); layer-- > 0;) blocks_[layer]->backward(dx, acts[layer], pass, rope_, ctx);
   embedding_->backward(dx, pass, ctx);
 }
 
