@@ -25,9 +25,15 @@ constexpr std::array<std::pair<FlopsConvention, const char*>, 15> kNames{{
     {FlopsConvention::kKorthikantiHardware, "korthikanti-hardware"},
 }};
 
-double real(std::int64_t n) { return static_cast<double>(n); }
-double embedding_parameters(const FlopsShape& s) { return real(s.vocab) * real(s.dim); }
-double position_parameters(const FlopsShape& s) { return real(s.position_rows) * real(s.dim); }
+double real(std::int64_t n) {
+  return static_cast<double>(n);
+}
+double embedding_parameters(const FlopsShape& s) {
+  return real(s.vocab) * real(s.dim);
+}
+double position_parameters(const FlopsShape& s) {
+  return real(s.position_rows) * real(s.dim);
+}
 double padded_head_flops(const FlopsShape& s) {
   return 6 * real(s.dim) * real(s.padded_vocab > 0 ? s.padded_vocab : s.vocab);
 }
@@ -47,13 +53,17 @@ double block_matmul_flops(const FlopsShape& s) {
   return 6 * real(s.layers) * (attention + feed_forward);
 }
 
-double head_flops(const FlopsShape& s) { return 6 * real(s.dim) * real(s.vocab); }
+double head_flops(const FlopsShape& s) {
+  return 6 * real(s.dim) * real(s.vocab);
+}
 
 double attention_flops_full(const FlopsShape& s) {
   return 12 * real(s.layers) * real(s.heads) * real(s.head_dim) * real(s.seq);
 }
 
-double attention_flops_causal(const FlopsShape& s) { return attention_flops_full(s) / 2; }
+double attention_flops_causal(const FlopsShape& s) {
+  return attention_flops_full(s) / 2;
+}
 
 double flops_per_token(const FlopsShape& s, FlopsConvention convention) {
   const double six_n = 6 * real(s.parameters), l_d_t = real(s.layers) * real(s.dim) * real(s.seq);

@@ -16,11 +16,11 @@ struct FlopsShape {
   std::int64_t layers = 0, dim = 0, heads = 0, kv_heads = 0, head_dim = 0, ffn = 0;
   bool gated = false;  // three feed-forward matrices (SwiGLU) instead of two
   std::int64_t vocab = 0;
-  std::int64_t padded_vocab = 0;      // what Megatron-style formulas take for V; 0: vocab
-  bool tied = false;                  // head and input embedding are one matrix
-  std::int64_t position_rows = 0;     // rows of a learned position table; 0: none
-  std::int64_t parameters = 0;        // all of them, tied ones once
-  std::int64_t seq = 0;               // tokens per sequence
+  std::int64_t padded_vocab = 0;   // what Megatron-style formulas take for V; 0: vocab
+  bool tied = false;               // head and input embedding are one matrix
+  std::int64_t position_rows = 0;  // rows of a learned position table; 0: none
+  std::int64_t parameters = 0;     // all of them, tied ones once
+  std::int64_t seq = 0;            // tokens per sequence
 };
 
 // Parts of the own convention, per token, forward and backward.

@@ -11,12 +11,30 @@ using C = FlopsConvention;
 
 // Parameter counts are the published ones of the two models.
 FlopsShape gpt2() {
-  return {.layers = 12, .dim = 768, .heads = 12, .kv_heads = 12, .head_dim = 64, .ffn = 3072, .vocab = 50257,
-          .padded_vocab = 50304, .tied = true, .position_rows = 1024, .parameters = 124439808, .seq = 1024};
+  return {.layers = 12,
+          .dim = 768,
+          .heads = 12,
+          .kv_heads = 12,
+          .head_dim = 64,
+          .ffn = 3072,
+          .vocab = 50257,
+          .padded_vocab = 50304,
+          .tied = true,
+          .position_rows = 1024,
+          .parameters = 124439808,
+          .seq = 1024};
 }
 FlopsShape llama3_8b() {
-  return {.layers = 32, .dim = 4096, .heads = 32, .kv_heads = 8, .head_dim = 128, .ffn = 14336, .gated = true,
-          .vocab = 128256, .parameters = 8030261248, .seq = 8192};
+  return {.layers = 32,
+          .dim = 4096,
+          .heads = 32,
+          .kv_heads = 8,
+          .head_dim = 128,
+          .ffn = 14336,
+          .gated = true,
+          .vocab = 128256,
+          .parameters = 8030261248,
+          .seq = 8192};
 }
 
 // MF-04: by hand, 6 x (84,934,656 + 38,597,376), 12 L d T.
@@ -59,12 +77,25 @@ TEST(Flops, ConventionsReproduceThePublishedTable) {
 
 // NVIDIA's published TFLOPS / (tokens/s): full in 2024, causal since 2025.
 TEST(Flops, NvidiaTablesAreFullThenCausal) {
-  const FlopsShape s70{.layers = 80, .dim = 8192, .heads = 64, .kv_heads = 8, .head_dim = 128, .ffn = 28672,
-                       .gated = true, .vocab = 128256, .seq = 8192};
+  const FlopsShape s70{.layers = 80,
+                       .dim = 8192,
+                       .heads = 64,
+                       .kv_heads = 8,
+                       .head_dim = 128,
+                       .ffn = 28672,
+                       .gated = true,
+                       .vocab = 128256,
+                       .seq = 8192};
   EXPECT_NEAR(flops_per_token(s70, C::kMegatron2024) / 1e9, 481.43, 0.01);
   EXPECT_NEAR(flops_per_token(s70, C::kMegatron) / 1e9, 449.22, 0.01);
-  const FlopsShape gpt175{.layers = 96, .dim = 12288, .heads = 96, .kv_heads = 96, .head_dim = 128, .ffn = 49152,
-                          .vocab = 51200, .seq = 2048};
+  const FlopsShape gpt175{.layers = 96,
+                          .dim = 12288,
+                          .heads = 96,
+                          .kv_heads = 96,
+                          .head_dim = 128,
+                          .ffn = 49152,
+                          .vocab = 51200,
+                          .seq = 2048};
   EXPECT_NEAR(flops_per_token(gpt175, C::kMegatron2024) / 1e9, 1076.4, 0.05);
 }
 
@@ -110,7 +141,9 @@ TEST(Mfu, NeedsAPeak) {
 }
 
 // MF-17: two ranks of 1e12 each.
-TEST(Mfu, DividesByAllDevices) { EXPECT_EQ(model_flops_utilization(1e8, 1000, 2, 1e12), 0.05); }
+TEST(Mfu, DividesByAllDevices) {
+  EXPECT_EQ(model_flops_utilization(1e8, 1000, 2, 1e12), 0.05);
+}
 
 // MF-14: 10 s, then nine times 1 s, 1,000 tokens each.
 TEST(Throughput, LeavesWarmUpOutOfSumAndDivisor) {
