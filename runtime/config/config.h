@@ -106,9 +106,13 @@ struct ConfigOverride {
 };
 
 // Reads a YAML file and applies overrides (`--set a.b=c`), then validates. Throws one Error(kConfig) whose message has
-// one line per fault: file:line: key: value, allowed range, nearest known key. Relative paths inside the file that
+// one line per fault: file:line: key: value, allowed range, nearest known key. An override of steps, epochs, model.path
+// or model.preset displaces its counterpart in the file. Relative paths inside the file that
 // name inputs are taken from the current directory.
 Config load_config(const std::filesystem::path& file, const std::vector<ConfigOverride>& overrides);
+// Throws one Error(kConfig) when the configuration cannot run on this many ranks: tp must divide ranks, and batch.global
+// must be a multiple of batch.micro times the data ranks.
+void check_for_ranks(const Config& config, int ranks);
 // The resolved configuration as YAML, with defaults and, as a comment, where each value came from.
 std::string resolved_yaml(const std::filesystem::path& file, const std::vector<ConfigOverride>& overrides);
 // One entry per key, for docs/config.md and --help.

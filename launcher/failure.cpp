@@ -1,0 +1,64 @@
+#include "launcher/failure.h"
+
+#include <chrono>
+#include <cstdlib>
+
+#include "kernels/error.h"
+#include "launcher/rank_files.h"
+#include "runtime/log.h"
+
+namespace drivetrain {
+namespace {
+
+RankFailure describe_current_exception() {
+  RankFailure failure;
+  try {
+    throw;
+  } catch (const Error& error) {
+    failure.kind = name(error.kind());
+    failure.message = error.what();
+    failure.exit_code = error.exit_code();
+  } catch (const std::bad_alloc&) {
+    failure.kind = name(ErrorKind::kMemory);
+    failure.message = "out of memory; see 'drivetrain plan' for what the run needs";
+    failure.exit_code = exit_code(ErrorKind::kMemory);
+  } catch (const std::exception& error) {
+    failure.kind = name(ErrorKind::kLogic);
+    failure.message = error.what();
+    failure.exit_code = exit_code(ErrorKind::kLogic);
+  } catch (...) {
+    failure.kind = name(ErrorKind::kLogic);
+    failure.message = "an exception without a message";
+    failure.exit_code = exit_code(ErrorKind::kLogic);
+  }
+  return failure;
+}
+
+}  // namespace
+
+int report_current_exception(const std::string& phase, const ProcessPlace& place) {
+  RankFailure failure = describe_current_exception();
+  failure.world_rank = place.world_rank;
+  failure.host = short_host_name();
+  failure.phase = phase;
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  failure.time_ms = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+  const std::string where =
+      place.world_size == 1 ? "" : "rank " + std::to_string(place.world_rank) + " on " + failure.host + ", ";
+  log_critical(where + phase + ": " + failure.kind + ": " + failure.message);
+  const char* folder = std::getenv(kRankFolderVariable);
+  if (folder != nullptr && *folder != '\0') write_rank_failure(folder, failure);
+  return failure.exit_code;
+}
+
+int run_rank(Communicator& world, const RankPhase& phase, const std::function<int()>& body) {
+  try {
+    return body();
+  } catch (...) {
+    const int code = report_current_exception(phase.name, {world.rank(), world.size()});
+    world.abort("rank " + std::to_string(world.rank()) + " on " + short_host_name() + " failed in " + phase.name);
+    return code;
+  }
+}
+
+}  // namespace drivetrain
