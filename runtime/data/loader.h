@@ -6,7 +6,6 @@
 // beyond it are filled with ignored targets, so every rank runs the same number of micro-batches.
 #pragma once
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <vector>
 
@@ -39,7 +38,9 @@ struct LoaderOptions {
   int dp, dp_rank;
   std::uint64_t seed;
   bool shuffle;
-  int workers;  // threads that prepare batches; 0: prepared on demand
+  // Threads that prepare batches; 0: on demand, -1: one. One also serves a rank that is pinned to a single core: it
+  // works a few microseconds a step, and while it waits for the disk the core computes.
+  int workers;
 };
 
 class Loader {

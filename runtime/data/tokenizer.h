@@ -3,7 +3,9 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +17,9 @@ class Tokenizer {
   virtual ~Tokenizer() = default;
   // Ids of text; added and special tokens inside the text are recognised; adds no BOS/EOS by itself.
   virtual std::vector<std::int32_t> encode(std::string_view text) const = 0;
+  // The ids of encode(text), handed out in pieces, for documents too long to hold all their ids at once.
+  using IdSink = std::function<void(std::span<const std::int32_t>)>;
+  virtual void encode_to(std::string_view text, const IdSink& sink) const { sink(encode(text)); }
   // Bytes of ids; unknown ids throw kData. Special tokens are written as their text.
   virtual std::string decode(const std::vector<std::int32_t>& ids) const = 0;
   virtual std::int64_t vocab_size() const = 0;                // highest id + 1
