@@ -41,14 +41,16 @@ class SafetensorsFile {
   std::unique_ptr<Impl> impl_;
 };
 
-// A set of named tensors, as one file or a sharded folder with index (`model.safetensors[.index.json]`). Shard names
-// may not leave the folder; a shard or tensor that the index names must exist.
+// A set of named tensors, as one file or a sharded folder with index (`model.safetensors[.index.json]`, the first wins).
+// A shard's name must be a plain name in the folder (checked before anything is opened; a symbolic link of such a name is
+// the owner's arrangement and is followed). A shard or tensor that the index names must exist.
 class TensorSource {
  public:
   virtual ~TensorSource() = default;
   virtual std::vector<std::string> names() const = 0;
   virtual const TensorEntry* find(const std::string& name) const = 0;  // null if absent
-  // Elements [begin, begin + out.size()) of the flattened tensor, converted exactly to float.
+  // Elements [begin, begin + out.size()) of the flattened tensor, converted exactly to float (F64 rounds to nearest).
+  // Throws kData naming file, tensor and element for an integer or F64 that float cannot hold.
   virtual void read(const std::string& name, std::int64_t begin, std::span<float> out) const = 0;
   virtual std::string where(const std::string& name) const = 0;  // file, for messages
 };

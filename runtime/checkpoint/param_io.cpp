@@ -1,0 +1,116 @@
+#include "runtime/checkpoint/param_io.h"
+
+#include <algorithm>
+#include <set>
+
+#include "kernels/error.h"
+#include "runtime/checkpoint/named_tensors.h"
+#include "runtime/checkpoint/safetensors_header.h"
+
+namespace drivetrain {
+namespace {
+
+// The columns of the full matrix that a tensor rank holds.
+struct ColumnRange {
+  std::int64_t begin, count;
+};
+
+ColumnRange local_columns(const Parameter& p, int tp, int tp_rank) {
+  if (p.split != Split::kCols) return {0, p.cols};
+  if (p.vector || p.cols % tp != 0)
+    throw Error(ErrorKind::kLogic, p.name + ": " + std::to_string(p.cols) + " columns cannot be cut evenly over " +
+                                       std::to_string(tp) + " tensor ranks");
+  return {p.cols / tp * tp_rank, p.cols / tp};
+}
+
+// The stored tensor has the parameter's rows as its rows.
+void read_rows(const Block& block, const LocalRows& rows, const ColumnRange& columns, std::int64_t full_cols,
+               const TensorSource& source, std::span<float> out) {
+  const std::int64_t first = block.hf_row_begin + rows.block_begin;
+  if (columns.count == full_cols) return source.read(block.hf_name, first * full_cols, out);
+  const auto width = static_cast<std::size_t>(columns.count);
+  for (std::int64_t r = 0; r < rows.count; ++r)
+    source.read(block.hf_name, (first + r) * full_cols + columns.begin,
+                out.subspan(static_cast<std::size_t>(r) * width, width));
+}
+
+// The stored tensor has the parameter's columns as its rows: strips of columns are read and turned.
+void read_turned(const Block& block, const LocalRows& rows, const ColumnRange& columns, const TensorSource& source,
+                 std::span<float> out) {
+  constexpr std::int64_t kStrip = 16;
+  const std::int64_t first = block.hf_row_begin + rows.block_begin;
+  const auto height = static_cast<std::size_t>(rows.count), width = static_cast<std::size_t>(columns.count);
+  std::vector<float> strip(static_cast<std::size_t>(kStrip) * height);
+  for (std::int64_t c = 0; c < columns.count; c += kStrip) {
+    const auto n = static_cast<std::size_t>(std::min(kStrip, columns.count - c));
+    for (std::size_t i = 0; i < n; ++i)
+      source.read(block.hf_name, (columns.begin + c + static_cast<std::int64_t>(i)) * block.hf_rows + first,
+                  std::span(strip).subspan(i * height, height));
+    for (std::size_t r = 0; r < height; ++r)
+      for (std::size_t i = 0; i < n; ++i) out[r * width + static_cast<std::size_t>(c) + i] = strip[i * height + r];
+  }
+}
+
+void require_shape(const Parameter& p, const Block& block, const TensorSource& source) {
+  const TensorEntry* entry = source.find(block.hf_name);
+  const std::vector<std::int64_t> wanted = file_shape(p, block);
+  if (entry == nullptr)
+    throw Error(ErrorKind::kData, "the tensor " + in_quotes(block.hf_name) + " of shape " + shape_text(wanted) +
+                                      " is missing (needed for " + p.name + ")");
+  if (entry->shape != wanted)
+    throw Error(ErrorKind::kData, source.where(block.hf_name) + ": the tensor " + in_quotes(block.hf_name) +
+                                      " has shape " + shape_text(entry->shape) + ", the model needs " +
+                                      shape_text(wanted));
+}
+
+}  // namespace
+
+void read_local(const Parameter& p, const TensorSource& source, int tp, int tp_rank, std::span<float> local) {
+  if (static_cast<std::int64_t>(local.size()) != local_count(p, tp))
+    throw Error(ErrorKind::kLogic, p.name + ": " + std::to_string(local.size()) +
+                                       " elements to fill, the local part has " + std::to_string(local_count(p, tp)));
+  const ColumnRange columns = local_columns(p, tp, tp_rank);
+  const auto width = static_cast<std::size_t>(columns.count);
+  for (std::size_t b = 0; b < p.blocks.size(); ++b) {
+    const Block& block = p.blocks[b];
+    require_shape(p, block, source);
+    const LocalRows rows = local_rows(p, b, tp, tp_rank);
+    const auto count = static_cast<std::size_t>(rows.count);
+    const auto out = local.subspan(static_cast<std::size_t>(rows.local_begin) * width,
+                                   static_cast<std::size_t>(rows.padded) * width);
+    std::fill(out.begin() + static_cast<std::ptrdiff_t>(count * width), out.end(), 0.0f);
+    if (count == 0) continue;
+    if (block.transposed)
+      read_turned(block, rows, columns, source, out.first(count * width));
+    else
+      read_rows(block, rows, columns, p.cols, source, out.first(count * width));
+  }
+}
+
+void check_tensors(const ParamStore& store, const TensorSource& source, bool (*ignorable)(const std::string& name)) {
+  std::string faults;
+  std::set<std::string> known;
+  for (const NamedTensor& t : named_tensors(store)) {
+    known.insert(t.name);
+    const TensorEntry* entry = source.find(t.name);
+    if (entry == nullptr)
+      faults += "\n  missing: " + in_quotes(t.name) + " " + shape_text(t.shape);
+    else if (entry->shape != t.shape)
+      faults += "\n  wrong shape: " + in_quotes(t.name) + " is " + shape_text(entry->shape) + " in " +
+                source.where(t.name) + ", the model needs " + shape_text(t.shape);
+  }
+  for (const std::string& name : source.names()) {
+    if (!known.contains(name) && !ignorable(name))
+      faults += "\n  unknown: " + in_quotes(name) + " " + shape_text(source.find(name)->shape) + " in " +
+                source.where(name) + " belongs to no parameter of the model";
+  }
+  if (!faults.empty()) throw Error(ErrorKind::kData, "the weights do not fit the model:" + faults);
+}
+
+std::vector<FullTensor> full_tensors(const ParamStore& store) {
+  std::vector<FullTensor> out;
+  for (NamedTensor& t : named_tensors(store)) out.push_back({std::move(t.name), std::move(t.shape)});
+  return out;
+}
+
+}  // namespace drivetrain
