@@ -1,8 +1,6 @@
 #include "runtime/checkpoint/file_io.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -12,6 +10,7 @@
 #include <utility>
 
 #include "kernels/error.h"
+#include "runtime/data/mapped_file.h"
 
 namespace drivetrain {
 namespace {
@@ -43,31 +42,6 @@ void throw_io(const std::string& action, const std::filesystem::path& file, int 
 bool is_plain_file_name(std::string_view name) {
   return !name.empty() && name != "." && name != ".." &&
          name.find_first_of(std::string_view("/\\\0", 3)) == name.npos;
-}
-
-MappedFile::MappedFile(const std::filesystem::path& file) : path_(file) {
-  // O_NONBLOCK: a FIFO in place of the file must be refused, not waited for.
-  const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor < 0) throw_io("open", file, errno);
-  struct stat info {};
-  const int stat_error = ::fstat(descriptor, &info) == 0 ? 0 : errno;
-  const bool regular = stat_error == 0 && S_ISREG(info.st_mode);
-  void* mapped = nullptr;
-  int map_error = 0;
-  if (regular && info.st_size > 0) {
-    mapped = ::mmap(nullptr, static_cast<std::size_t>(info.st_size), PROT_READ, MAP_PRIVATE, descriptor, 0);
-    map_error = mapped == MAP_FAILED ? errno : 0;
-  }
-  ::close(descriptor);
-  if (stat_error != 0) throw_io("inspect", file, stat_error);
-  if (!regular) throw Error(ErrorKind::kIo, "cannot read " + file.string() + ": it is not a regular file");
-  if (map_error != 0) throw_io("map", file, map_error);
-  data_ = static_cast<const std::byte*>(mapped);
-  size_ = static_cast<std::size_t>(info.st_size);
-}
-
-MappedFile::~MappedFile() {
-  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
 OutputFile::OutputFile(const std::filesystem::path& file, std::uint64_t expected_bytes)
@@ -130,7 +104,7 @@ std::string read_text_file(const std::filesystem::path& file, std::uint64_t max_
   if (mapped.bytes().size() > max_bytes)
     throw Error(ErrorKind::kData, file.string() + " has " + std::to_string(mapped.bytes().size()) +
                                       " bytes, more than the " + std::to_string(max_bytes) + " allowed for its kind");
-  return {reinterpret_cast<const char*>(mapped.bytes().data()), mapped.bytes().size()};
+  return std::string(mapped.bytes());
 }
 
 }  // namespace drivetrain

@@ -16,23 +16,6 @@ namespace drivetrain {
 // True for a name that stays in its folder: no separators (not even Windows'), no NUL, not "", "." or "..".
 bool is_plain_file_name(std::string_view name);
 
-// A read-only mapping of a whole regular file. The file must not shrink while it is mapped.
-class MappedFile {
- public:
-  explicit MappedFile(const std::filesystem::path& file);
-  ~MappedFile();
-  MappedFile(const MappedFile&) = delete;
-  MappedFile& operator=(const MappedFile&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
-  std::span<const std::byte> bytes() const { return {data_, size_}; }
-
- private:
-  std::filesystem::path path_;
-  const std::byte* data_ = nullptr;
-  std::size_t size_ = 0;
-};
-
 // A file being created. It is on disk only after sync_and_close(); destroyed before that, it is closed and left.
 class OutputFile {
  public:

@@ -7,21 +7,21 @@
 #include "runtime/checkpoint/hash.h"
 #include "runtime/checkpoint/safetensors.h"
 #include "runtime/checkpoint/safetensors_header.h"
+#include "runtime/data/mapped_file.h"
 
 namespace drivetrain {
 namespace {
 
 constexpr std::size_t kLengthBytes = 8;
 
-SafetensorsHeader read_header(const MappedFile& mapped) {
-  const std::string file = mapped.path().string();
-  const std::uint64_t file_bytes = mapped.bytes().size();
+SafetensorsHeader read_header(std::string_view bytes, const std::string& file) {
+  const std::uint64_t file_bytes = bytes.size();
   if (file_bytes < kLengthBytes + 2)
     throw Error(ErrorKind::kData,
                 file + " has only " + std::to_string(file_bytes) + " bytes: it is cut off or no safetensors file");
   std::uint64_t header_bytes = 0;
   for (std::size_t i = kLengthBytes; i-- > 0;)
-    header_bytes = header_bytes << 8 | std::to_integer<std::uint64_t>(mapped.bytes()[i]);
+    header_bytes = header_bytes << 8 | static_cast<unsigned char>(bytes[i]);
   if (header_bytes > kMaxHeaderBytes)
     throw Error(ErrorKind::kData, file + ": a header of " + std::to_string(header_bytes) +
                                       " bytes is announced, the limit is " + std::to_string(kMaxHeaderBytes));
@@ -29,8 +29,8 @@ SafetensorsHeader read_header(const MappedFile& mapped) {
     throw Error(ErrorKind::kData, file + ": a header of " + std::to_string(header_bytes) +
                                       " bytes is announced, but the file has only " + std::to_string(file_bytes) +
                                       " bytes: it is cut off or no safetensors file");
-  const auto text = mapped.bytes().subspan(kLengthBytes, static_cast<std::size_t>(header_bytes));
-  return parse_safetensors_header({reinterpret_cast<const char*>(text.data()), text.size()}, file_bytes, file);
+  return parse_safetensors_header(bytes.substr(kLengthBytes, static_cast<std::size_t>(header_bytes)), file_bytes,
+                                  file);
 }
 
 }  // namespace
@@ -60,7 +60,9 @@ std::int64_t TensorEntry::count() const {
 }
 
 struct SafetensorsFile::Impl {
-  explicit Impl(const std::filesystem::path& file) : mapped(file), header(read_header(mapped)) {}
+  explicit Impl(const std::filesystem::path& file)
+      : path(file), mapped(file), header(read_header(mapped.bytes(), file.string())) {}
+  std::filesystem::path path;
   MappedFile mapped;
   SafetensorsHeader header;
 };
@@ -69,7 +71,7 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& file) : impl_(std:
 SafetensorsFile::~SafetensorsFile() = default;
 
 const std::filesystem::path& SafetensorsFile::path() const {
-  return impl_->mapped.path();
+  return impl_->path;
 }
 
 const std::map<std::string, TensorEntry>& SafetensorsFile::tensors() const {
@@ -84,7 +86,8 @@ std::span<const std::byte> SafetensorsFile::bytes(const std::string& name) const
   const auto found = impl_->header.tensors.find(name);
   if (found == impl_->header.tensors.end())
     throw Error(ErrorKind::kData, path().string() + " has no tensor " + in_quotes(name));
-  return impl_->mapped.bytes().subspan(found->second.begin, found->second.end - found->second.begin);
+  return std::as_bytes(std::span(impl_->mapped.bytes()))
+      .subspan(found->second.begin, found->second.end - found->second.begin);
 }
 
 struct SafetensorsWriter::Impl {

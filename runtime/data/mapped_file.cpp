@@ -25,7 +25,8 @@ constexpr std::size_t kReleaseBytes = std::size_t{8} << 20;
 }  // namespace
 
 MappedFile::MappedFile(const std::filesystem::path& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // O_NONBLOCK: a FIFO in place of the file is refused, not waited for.
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) refuse(path, "open", errno);
   struct stat info {};
   if (::fstat(fd, &info) != 0) {

@@ -166,10 +166,10 @@ TEST_F(SafetensorsTest, DeepNestingIsRefusedAtOnce) {
 }
 
 TEST_F(SafetensorsTest, OnlyRegularFiles) {
-  EXPECT_CONTAINS(error_text(ErrorKind::kIo, [&] { SafetensorsFile f(folder_ / "absent"); }), "absent");
-  EXPECT_CONTAINS(error_text(ErrorKind::kIo, [&] { SafetensorsFile f(folder_.path()); }), "not a regular file");
+  EXPECT_CONTAINS(error_text(ErrorKind::kData, [&] { SafetensorsFile f(folder_ / "absent"); }), "absent");
+  EXPECT_CONTAINS(error_text(ErrorKind::kData, [&] { SafetensorsFile f(folder_.path()); }), "not a regular file");
   ASSERT_EQ(::mkfifo(file_.c_str(), 0600), 0);
-  EXPECT_CONTAINS(error_text(ErrorKind::kIo, [&] { SafetensorsFile f(file_); }), "not a regular file");
+  EXPECT_CONTAINS(error_text(ErrorKind::kData, [&] { SafetensorsFile f(file_); }), "not a regular file");
 }
 
 TEST_F(SafetensorsTest, WritesWhatItReads) {
