@@ -1,0 +1,21 @@
+// What the host transports do to bytes: copies, and the bridge from ReduceOp to the host reduction of kernels/cpu.
+#pragma once
+#include <cstddef>
+#include <cstring>
+#include <span>
+
+#include "kernels/cpu/reduce.h"
+#include "runtime/comm/communicator.h"
+
+namespace drivetrain {
+
+// Allows no bytes at no address, and a copy onto itself.
+inline void copy_bytes(std::byte* dst, const std::byte* src, std::size_t bytes) {
+  if (bytes > 0 && dst != src) std::memcpy(dst, src, bytes);
+}
+
+// cpu::reduce(): every target gets op over the sources, folded in their order.
+void reduce_into(std::span<std::byte* const> targets, std::span<const std::byte* const> sources, DType dtype,
+                 ReduceOp op, std::int64_t count);
+
+}  // namespace drivetrain

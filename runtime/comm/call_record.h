@@ -1,0 +1,52 @@
+// What one rank says about the collective it enters: a plain record that travels through shared memory or MPI and is
+// compared on every rank. Knows nothing of transports.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+#include "kernels/tensor.h"
+#include "runtime/comm/communicator.h"
+
+namespace drivetrain {
+
+enum class CollectiveOp : std::uint8_t {
+  kNone,
+  kAllReduce,
+  kAllGather,
+  kReduceScatter,
+  kBroadcast,
+  kReduce,
+  kAllToAll,
+  kBarrier,
+  kSplit,
+  kAllocate,  // symmetric_buffer
+  kShare,     // a block of memory of the transport's own
+  kSend,
+  kRecv,
+};
+const char* name(CollectiveOp op);
+const char* name(ReduceOp op);
+
+struct CallRecord {
+  std::uint64_t sequence = 0;    // number of this call in its group, from 1
+  std::int64_t count = 0;        // elements of one share: all of x, one rank's part of a gather, scatter or exchange
+  std::int64_t arrival_ns = 0;   // steady clock
+  std::int64_t entry_value = 0;  // a number the op exchanges on the way (split color, bytes of an allocation)
+  std::int64_t entry_key = 0;
+  std::int32_t root = -1;
+  CollectiveOp op = CollectiveOp::kNone;
+  DType dtype = DType::kU8;
+  ReduceOp reduce = ReduceOp::kSum;
+
+  bool same_call(const CallRecord& other) const;
+  // "all_reduce(f32[8], sum)", "broadcast(bf16[4], root 1)"
+  std::string describe() const;
+};
+static_assert(std::is_trivially_copyable_v<CallRecord>);
+
+// The op and sequence of a rank's latest call in one word, so that peers may read it at any time.
+std::uint64_t pack_last_call(const CallRecord& call);
+std::string describe_last_call(std::uint64_t packed);  // "all_reduce #12" or "no collective yet"
+
+}  // namespace drivetrain

@@ -1,0 +1,107 @@
+#include "runtime/comm/host_world.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/comm/process_info.h"
+
+namespace drivetrain {
+
+HostWorld::HostWorld(std::shared_ptr<BlockFactory> blocks, SharedBlock block, std::vector<int> ranks, int self,
+                     HostOptions options)
+    : blocks_(std::move(blocks)), block_(std::move(block)), ranks_(std::move(ranks)), self_(self), options_(options) {
+  WorldSlot& mine = slot(self_);
+  mine.pid = getpid();
+  mine.start_time = process_start_time(mine.pid);
+  mine.world_rank = world_rank(self_);
+}
+
+WorldSlot& HostWorld::slot(int host_index) const {
+  return reinterpret_cast<WorldSlot*>(block_.data + sizeof(WorldBlock))[host_index];
+}
+
+void HostWorld::add_allocation(std::uint32_t id, SharedBlock block, std::size_t stride, std::vector<int> members) {
+  const std::lock_guard lock(mutex_);
+  allocations_[id] = Allocation{std::move(block), stride, std::move(members)};
+}
+
+void HostWorld::drop_allocation(std::uint32_t id) noexcept {
+  const std::lock_guard lock(mutex_);
+  allocations_.erase(id);
+}
+
+Place HostWorld::locate(const std::byte* p, std::size_t bytes, const std::vector<int>& members) const {
+  if (options_.reach == HostOptions::Reach::kEverywhere)
+    return {Place::kDirect, static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(p))};
+  const std::lock_guard lock(mutex_);
+  for (const auto& [id, allocation] : allocations_) {
+    const auto part = std::find(allocation.members.begin(), allocation.members.end(), self_);
+    const std::byte* base =
+        allocation.block.data + static_cast<std::size_t>(part - allocation.members.begin()) * allocation.stride;
+    if (p < base || p + bytes > base + allocation.stride) continue;
+    const bool all_reach = std::all_of(members.begin(), members.end(), [&](int m) {
+      return std::find(allocation.members.begin(), allocation.members.end(), m) != allocation.members.end();
+    });
+    if (all_reach) return {id, static_cast<std::uint64_t>(p - base)};
+    return {};
+  }
+  return {};
+}
+
+std::byte* HostWorld::resolve(int owner, const Place& place) const {
+  if (place.allocation == Place::kDirect)
+    return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(place.offset));
+  const std::lock_guard lock(mutex_);
+  const auto found = allocations_.find(place.allocation);
+  if (found == allocations_.end())
+    throw Error(ErrorKind::kLogic, "rank " + std::to_string(world_rank(owner)) + " uses symmetric allocation " +
+                                       std::to_string(place.allocation) + ", which rank " +
+                                       std::to_string(world_rank(self_)) +
+                                       " has already released: release symmetric buffers on all ranks together");
+  const Allocation& allocation = found->second;
+  const auto part = std::find(allocation.members.begin(), allocation.members.end(), owner);
+  return allocation.block.data + static_cast<std::size_t>(part - allocation.members.begin()) * allocation.stride +
+         place.offset;
+}
+
+void HostWorld::note_call(std::uint32_t group, const CallRecord& call) {
+  WorldSlot& mine = slot(self_);
+  mine.last_group.store(group, std::memory_order_relaxed);
+  mine.last_call.store(pack_last_call(call), std::memory_order_relaxed);
+}
+
+void HostWorld::fail(ErrorKind kind, const std::string& reason) noexcept {
+  std::uint32_t expected = WorldBlock::kFine;
+  if (!header().failed.compare_exchange_strong(expected, WorldBlock::kWriting)) return;
+  header().failure_kind = static_cast<std::uint32_t>(kind);
+  const std::size_t n = std::min(reason.size(), WorldBlock::kReasonBytes - 1);
+  std::memcpy(header().reason, reason.data(), n);
+  header().reason[n] = '\0';
+  header().failed.store(WorldBlock::kFailed, std::memory_order_release);
+}
+
+void HostWorld::throw_failure() const {
+  throw Error(static_cast<ErrorKind>(header().failure_kind), header().reason);
+}
+
+std::string HostWorld::describe_member(int host_index) const {
+  const WorldSlot& s = slot(host_index);
+  return "rank " + std::to_string(s.world_rank) + " (host " + host_name() + ", pid " + std::to_string(s.pid) + ", " +
+         state_of(host_index) + ", last call " + describe_last_call(s.last_call.load(std::memory_order_relaxed)) +
+         ')';
+}
+
+std::string HostWorld::state_of(int host_index) const {
+  const WorldSlot& s = slot(host_index);
+  if (s.left.load(std::memory_order_acquire) != 0) return "left the job";
+  return name(process_state(s.pid, s.start_time));
+}
+
+bool HostWorld::alive(int host_index) const {
+  const WorldSlot& s = slot(host_index);
+  return s.left.load(std::memory_order_acquire) == 0 && process_state(s.pid, s.start_time) != ProcessState::kGone;
+}
+
+}  // namespace drivetrain

@@ -1,0 +1,81 @@
+// What one rank knows of its host: how to share memory, which symmetric allocations exist, who the peers are, and the
+// failure note that wakes everybody. Shared by all communicators of the rank; not a communicator itself.
+#pragma once
+#include <chrono>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "kernels/buffer.h"
+#include "kernels/error.h"
+#include "runtime/comm/host_layout.h"
+
+namespace drivetrain {
+
+struct HostOptions {
+  std::chrono::milliseconds timeout{300000};  // per collective
+  // kEverywhere: every address is valid on every rank (threads). kSymmetric: only symmetric allocations are.
+  enum class Reach { kEverywhere, kSymmetric } reach = Reach::kSymmetric;
+  std::size_t staging_bytes = std::size_t{1} << 20;  // per rank and window, for memory that peers cannot reach
+};
+
+class HostWorld {
+ public:
+  // `ranks` are the world ranks of this host's members in order; `self` is this rank's index among them. The block is
+  // world_block_bytes(ranks.size()) of zeroed shared memory.
+  HostWorld(std::shared_ptr<BlockFactory> blocks, SharedBlock block, std::vector<int> ranks, int self,
+            HostOptions options);
+
+  int size() const { return static_cast<int>(ranks_.size()); }
+  int self() const { return self_; }
+  int world_rank(int host_index) const { return ranks_[static_cast<std::size_t>(host_index)]; }
+  const HostOptions& options() const { return options_; }
+  BlockFactory& blocks() { return *blocks_; }
+  std::uint32_t take_id() { return header().next_id.fetch_add(1) + 1; }
+
+  // Symmetric allocations: part `stride` bytes per member, member i's at i * stride.
+  void add_allocation(std::uint32_t id, SharedBlock block, std::size_t stride, std::vector<int> members);
+  void drop_allocation(std::uint32_t id) noexcept;
+  // Where this rank's [p, p + bytes) lies for the given members (host indices); kOrdinary if one cannot reach it.
+  Place locate(const std::byte* p, std::size_t bytes, const std::vector<int>& members) const;
+  // The address, here, of what host member `owner` calls `place`. Throws kLogic if this rank has released it.
+  std::byte* resolve(int owner, const Place& place) const;
+
+  void note_call(std::uint32_t group, const CallRecord& call);
+  // First failure wins; later ones are dropped. Everybody's pending and later collectives throw it.
+  void fail(ErrorKind kind, const std::string& reason) noexcept;
+  bool failed() const { return header().failed.load(std::memory_order_acquire) == WorldBlock::kFailed; }
+  [[noreturn]] void throw_failure() const;
+  void check() const {
+    if (failed()) throw_failure();
+  }
+
+  // "rank 2 (host node1, pid 77, stopped, last call all_reduce #12)"; host indices.
+  std::string describe_member(int host_index) const;
+  // This rank takes part in nothing more.
+  void leave() noexcept { slot(self_).left.store(1, std::memory_order_release); }
+  // False once the member has left or its process is gone (or a zombie). True where it cannot be told.
+  bool alive(int host_index) const;
+
+ private:
+  struct Allocation {
+    SharedBlock block;
+    std::size_t stride = 0;
+    std::vector<int> members;  // host indices, in the order of the parts
+  };
+  WorldBlock& header() const { return *reinterpret_cast<WorldBlock*>(block_.data); }
+  WorldSlot& slot(int host_index) const;
+  std::string state_of(int host_index) const;
+
+  std::shared_ptr<BlockFactory> blocks_;
+  SharedBlock block_;
+  std::vector<int> ranks_;
+  int self_;
+  HostOptions options_;
+  mutable std::mutex mutex_;  // of allocations_: buffers may be released on another thread
+  std::map<std::uint32_t, Allocation> allocations_;
+};
+
+}  // namespace drivetrain

@@ -1,0 +1,216 @@
+// The collectives over shared memory on every path, groups, failures. Ranks are threads here, so that the sanitizers
+// see both sides; shm_comm_test and the mpirun tests run the same code between processes.
+#include "runtime/comm/host_comm.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
+#include "runtime/comm/host_threads.h"
+#include "runtime/comm/thread_comm.h"
+#include "tests/runtime/comm/collective_cases.h"
+#include "tests/runtime/comm/host_memory_device.h"
+
+namespace drivetrain {
+namespace {
+
+// Runs body and returns what each rank's Error said.
+template <class Body>
+std::vector<std::string> errors_of_ranks(int ranks, HostOptions options, const Body& body) {
+  std::vector<std::string> said(static_cast<std::size_t>(ranks));
+  run_host_threads(ranks, options, [&](Communicator& world) {
+    try {
+      body(world);
+    } catch (const Error& e) {
+      said[static_cast<std::size_t>(world.rank())] = e.what();
+    }
+  });
+  return said;
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+class HostPaths : public testing::TestWithParam<int> {};
+
+TEST_P(HostPaths, StagedMemoryIsExact) {
+  HostOptions options;
+  options.staging_bytes = 8192;  // many windows
+  run_host_threads(GetParam(), options, [](Communicator& world) {
+    std::vector<std::byte> memory(test::workspace_bytes(world.size(), 100003));
+    test::Workspace w{memory.data(), memory.size()};
+    test::check_every_collective<float>(world, w, 100003);
+    test::check_every_collective<std::uint8_t>(world, w, 100003);
+    test::check_grid(world, w, 1024);
+  });
+}
+
+TEST_P(HostPaths, SymmetricMemoryIsExact) {
+  run_host_threads(GetParam(), {}, [](Communicator& world) {
+    test::HostMemoryDevice device;
+    const Buffer memory = world.symmetric_buffer(device, test::workspace_bytes(world.size(), 100003));
+    test::Workspace w{memory.data(), memory.bytes()};
+    test::check_every_collective<float>(world, w, 100003);
+    test::check_every_collective<bf16>(world, w, 100003);
+    test::check_grid(world, w, 1024);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, HostPaths, testing::Values(1, 2, 3, 4, 7));
+
+TEST(HostComm, SymmetricAndOrdinaryMemoryMix) {
+  run_host_threads(3, {}, [](Communicator& world) {
+    test::HostMemoryDevice device;
+    const Buffer symmetric = world.symmetric_buffer(device, 100000);
+    std::vector<float> ordinary(20000);
+    float* x = world.rank() == 1 ? ordinary.data() : reinterpret_cast<float*>(symmetric.data());
+    for (int i = 0; i < 20000; ++i) x[i] = static_cast<float>(world.rank() + i % 16);
+    world.all_reduce(Tensor(x, DType::kF32, {20000}), ReduceOp::kSum).wait();
+    for (int i = 0; i < 20000; ++i) ASSERT_EQ(x[i], static_cast<float>(3 + 3 * (i % 16)));
+  });
+}
+
+TEST(HostComm, SymmetricMemoryOfTheWorldServesItsGroups) {
+  run_host_threads(4, {}, [](Communicator& world) {
+    test::HostMemoryDevice device;
+    const Buffer memory = world.symmetric_buffer(device, 80000);
+    const auto pair = world.split(world.rank() % 2, world.rank());
+    auto* x = reinterpret_cast<float*>(memory.data());
+    for (int i = 0; i < 20000; ++i) x[i] = static_cast<float>(world.rank());
+    pair->all_reduce(Tensor(x, DType::kF32, {20000}), ReduceOp::kSum).wait();
+    for (int i = 0; i < 20000; ++i) ASSERT_EQ(x[i], world.rank() % 2 == 0 ? 2.0f : 4.0f);
+  });
+}
+
+TEST(HostComm, SymmetricMemoryOfAGroupIsOrdinaryForTheWorld) {
+  run_host_threads(4, {}, [](Communicator& world) {
+    test::HostMemoryDevice device;
+    const auto pair = world.split(world.rank() / 2, 0);
+    const Buffer memory = pair->symmetric_buffer(device, 80000);
+    auto* x = reinterpret_cast<float*>(memory.data());
+    for (int i = 0; i < 20000; ++i) x[i] = 1;
+    world.all_reduce(Tensor(x, DType::kF32, {20000}), ReduceOp::kSum).wait();
+    for (int i = 0; i < 20000; ++i) ASSERT_EQ(x[i], 4.0f);
+  });
+}
+
+TEST(HostComm, InPlaceAllToAllIsRefused) {
+  run_thread_ranks(2, [](Communicator& world) {
+    std::array<float, 4> x{};
+    const Tensor t(x.data(), DType::kF32, {4});
+    EXPECT_THROW((void)world.all_to_all(t, t), Error);
+  });
+}
+
+TEST(HostComm, ZeroLengthNullPointersKeepTheOrder) {  // CO-05
+  for (const int ranks : {1, 2, 3})
+    run_host_threads(ranks, {}, [](Communicator& world) {
+      const Tensor nothing(nullptr, DType::kF32, {0});
+      for (int round = 0; round < 3; ++round) {
+        world.all_reduce(nothing, ReduceOp::kSum).wait();
+        world.all_gather(nothing, nothing).wait();
+        world.reduce_scatter(nothing, nothing, ReduceOp::kMax).wait();
+        world.broadcast(nothing, 0).wait();
+        world.reduce(nothing, 0, ReduceOp::kSum).wait();
+        world.all_to_all(nothing, nothing).wait();
+        float x = static_cast<float>(world.rank() + 1);
+        world.all_reduce(Tensor(&x, DType::kF32, {1}), ReduceOp::kSum).wait();
+        EXPECT_EQ(x, static_cast<float>(world.size() * (world.size() + 1) / 2));
+      }
+    });
+}
+
+TEST(HostComm, DifferentSizesRaiseOnAllRanksWithBothSizes) {  // CO-01
+  const auto said = errors_of_ranks(3, {}, [](Communicator& world) {
+    std::array<float, 8> x{};
+    world.barrier();
+    world.all_reduce(Tensor(x.data(), DType::kF32, {world.rank() == 1 ? 4 : 8}), ReduceOp::kSum).wait();
+  });
+  for (const std::string& text : said) {
+    EXPECT_TRUE(contains(text, "all_reduce(f32[8], sum)") && contains(text, "all_reduce(f32[4], sum)")) << text;
+    EXPECT_TRUE(contains(text, "rank 1") && contains(text, "#2") && contains(text, "world of 3")) << text;
+  }
+}
+
+TEST(HostComm, DifferentOperationsTypesAndRootsRaise) {
+  using Wrong = void (*)(Communicator&, const Tensor&);
+  const Wrong wrongs[] = {
+      [](Communicator& c, const Tensor& x) { c.barrier(), (void)x; },
+      [](Communicator& c, const Tensor& x) { c.broadcast(x, 1).wait(); },
+      [](Communicator& c, const Tensor& x) { c.broadcast(Tensor(x.data, DType::kI32, {2}), 0).wait(); },
+      [](Communicator& c, const Tensor& x) { (void)c.split(0, 0), (void)x; },
+  };
+  for (const Wrong wrong : wrongs) {
+    const auto said = errors_of_ranks(2, {}, [&](Communicator& world) {
+      std::array<float, 2> data{};
+      const Tensor x(data.data(), DType::kF32, {2});
+      if (world.rank() == 1) return wrong(world, x);
+      world.broadcast(x, 0).wait();
+    });
+    for (const std::string& text : said)
+      EXPECT_TRUE(contains(text, "mismatched") && contains(text, "broadcast(f32[2], root 0)")) << text;
+  }
+}
+
+TEST(HostComm, AFailedWorldStaysFailed) {
+  const auto said = errors_of_ranks(2, {}, [](Communicator& world) {
+    if (world.rank() == 0) {
+      world.abort("the operator said stop");
+      EXPECT_THROW(world.barrier(), Error);
+    }
+    world.barrier();
+  });
+  for (const std::string& text : said) EXPECT_TRUE(contains(text, "the operator said stop")) << text;
+}
+
+TEST(HostComm, AbortReachesOtherGroups) {
+  const auto said = errors_of_ranks(4, {}, [](Communicator& world) {
+    const auto pair = world.split(world.rank() / 2, 0);
+    if (world.rank() == 0) return pair->abort("rank zero gave up");
+    pair->barrier();
+    pair->barrier();
+    world.barrier();
+  });
+  for (std::size_t r = 1; r < 4; ++r) EXPECT_TRUE(contains(said[r], "rank zero gave up")) << r << ": " << said[r];
+}
+
+TEST(HostComm, TheDeadlineNamesTheAbsentRank) {
+  HostOptions options;
+  options.timeout = std::chrono::milliseconds(200);
+  const auto said = errors_of_ranks(3, options, [](Communicator& world) {
+    world.barrier();
+    if (world.rank() == 2) return std::this_thread::sleep_for(std::chrono::milliseconds(600));
+    std::array<float, 2> x{};
+    world.all_reduce(Tensor(x.data(), DType::kF32, {2}), ReduceOp::kMax).wait();
+  });
+  for (std::size_t r = 0; r < 2; ++r) {
+    EXPECT_TRUE(contains(said[r], "all_reduce(f32[2], max) #2")) << said[r];
+    EXPECT_TRUE(contains(said[r], "absent: rank 2 (host ") && contains(said[r], "running")) << said[r];
+    EXPECT_TRUE(contains(said[r], "last call barrier #1")) << said[r];
+    EXPECT_FALSE(contains(said[r], "rank 0 (") || contains(said[r], "rank 1 (")) << said[r];
+  }
+}
+
+TEST(HostComm, TimesTellWaitingFromTransfer) {
+  run_thread_ranks(2, [](Communicator& world) {
+    float x = 1;
+    world.barrier();
+    if (world.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    const CollectiveTiming t = world.all_reduce(Tensor(&x, DType::kF32, {1}), ReduceOp::kSum).timing();
+    EXPECT_EQ(t.bytes, 4);
+    EXPECT_LE(t.arrival_ns, t.last_arrival_ns);
+    EXPECT_LE(t.last_arrival_ns, t.end_ns);
+    if (world.rank() == 0) {
+      EXPECT_GE(t.last_arrival_ns - t.arrival_ns, 20'000'000);
+    } else {
+      EXPECT_EQ(t.arrival_ns, t.last_arrival_ns);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace drivetrain
