@@ -8,6 +8,12 @@
 
 namespace drivetrain::cpu {
 
+// The grain for items of `elements` elements each, so that a thread has enough to do to be worth waking.
+constexpr std::int64_t grain_of(std::int64_t elements) {
+  constexpr std::int64_t kElementsPerThread = 32768;
+  return std::max<std::int64_t>(1, kElementsPerThread / std::max<std::int64_t>(1, elements));
+}
+
 // Calls f(begin, end) for disjoint ranges that cover [0, n), each of at least `grain` items; inline when one range
 // is enough. f must not throw when more than one thread runs.
 template <class F>
