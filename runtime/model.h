@@ -8,6 +8,7 @@
 
 #include "kernels/arena.h"
 #include "runtime/grad_reducer.h"
+#include "runtime/ledger/step_ledger.h"
 #include "runtime/param_store.h"
 
 namespace drivetrain {
@@ -26,6 +27,7 @@ struct StepContext {
   GradReducer& grads;
   float grad_scale = 1;            // d(loss)/d(sum of token losses): loss scale / targets in the global step
   std::uint64_t dropout_seed = 0;  // run seed mixed with the step; dropout itself is a property of the model
+  StepLedger* ledger = nullptr;    // for spans of backward and recompute; null: not measured
 };
 
 enum class Recompute { kNone, kSelective, kFull };

@@ -1,0 +1,23 @@
+// How the step loop continues from a checkpoint.
+#include "runtime/log.h"
+#include "runtime/trainer.h"
+
+namespace drivetrain {
+
+void Trainer::resume(const std::filesystem::path& checkpoint) {
+  state_ = load_checkpoint(checkpoint, parts_.model.store(), parts_.optimizer.state(), parts_.mesh);
+  parts_.optimizer.set_updates(state_.adam_step);
+  parts_.scaler.restore(state_.loss_scale, state_.loss_scale_good_steps);
+  parts_.loader.seek(state_.cursor);
+  saved_step_ = state_.step;
+  if (parts_.mesh.world().rank() != 0) return;
+  log_info("continuing after step " + std::to_string(state_.step) + " from " + checkpoint.string());
+  if (state_.total_steps != options_.steps)
+    log_warn("the checkpoint was made for " + std::to_string(state_.total_steps) + " steps, now there are " +
+             std::to_string(options_.steps) + ": the learning rate follows the new schedule");
+  if (state_.seed != options_.seed)
+    log_warn("the checkpoint was made with seed " + std::to_string(state_.seed) + ", now it is " +
+             std::to_string(options_.seed) + ": the order of the data changes");
+}
+
+}  // namespace drivetrain

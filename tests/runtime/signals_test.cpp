@@ -1,0 +1,33 @@
+#include "runtime/signals.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "kernels/error.h"
+
+namespace drivetrain {
+namespace {
+
+TEST(StopSignals, TermAndUsr1RequestAStop) {
+  for (const int signal : {SIGTERM, SIGUSR1}) {
+    const StopSignals signals;
+    EXPECT_FALSE(signals.requested());
+    std::raise(signal);
+    EXPECT_TRUE(signals.requested());
+  }
+}
+
+TEST(StopSignals, PutsTheOldHandlerBack) {
+  std::signal(SIGUSR1, SIG_IGN);
+  { const StopSignals signals; }
+  EXPECT_EQ(std::signal(SIGUSR1, SIG_DFL), SIG_IGN);
+}
+
+TEST(StopSignals, ThereIsOneAtATime) {
+  const StopSignals signals;
+  EXPECT_THROW(StopSignals(), Error);
+}
+
+}  // namespace
+}  // namespace drivetrain
