@@ -21,14 +21,16 @@ HWY_INLINE VF gelu_of(F32 d, VF x) {
   return hn::Mul(x, sigmoid(d, hn::Mul(inner, hn::Set(d, kTwoSqrt2OverPi))));
 }
 
-// s + x s (1 - s) (2 u)'. Beyond |x| = 10 the second term is 0 in f32; the clamp keeps inf * 0 away.
+// s + x s (1 - s) (2 u)' with s = sigmoid(2 u) = 1 / (1 + e) and 1 - s = e s, which does not cancel. Beyond |x| = 10
+// the second term is 0 in f32; the clamp keeps e finite.
 HWY_INLINE VF gelu_slope(F32 d, VF x_any) {
-  const VF limit = hn::Set(d, 10.0f), one = hn::Set(d, 1.0f);
+  const VF limit = hn::Set(d, 10.0f), one = hn::Set(d, 1.0f), minus_slope = hn::Set(d, -kTwoSqrt2OverPi);
   const VF x = hn::IfThenElse(hn::Gt(hn::Abs(x_any), limit), hn::CopySign(limit, x_any), x_any);
   const VF cubic_x2 = hn::Mul(hn::Mul(x, x), hn::Set(d, kCubic));
-  const VF s = sigmoid(d, hn::Mul(hn::MulAdd(cubic_x2, x, x), hn::Set(d, kTwoSqrt2OverPi)));
+  const VF e = exp(d, hn::Mul(hn::MulAdd(cubic_x2, x, x), minus_slope));
+  const VF s = hn::Div(one, hn::Add(one, e));
   const VF inner_slope = hn::Mul(hn::MulAdd(cubic_x2, hn::Set(d, 3.0f), one), hn::Set(d, kTwoSqrt2OverPi));
-  return hn::MulAdd(hn::Mul(hn::Mul(x, s), hn::Sub(one, s)), inner_slope, s);
+  return hn::MulAdd(hn::Mul(hn::Mul(x, s), hn::Mul(e, s)), inner_slope, s);
 }
 
 void gelu_range(Tensor y, Tensor x, std::int64_t begin, std::int64_t end) {

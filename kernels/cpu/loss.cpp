@@ -173,7 +173,7 @@ void loss_sum(Tensor loss_sum, Tensor all_stats, Tensor targets) {
   for (std::int64_t m = 0; m < rows; ++m) {
     if (target_of[static_cast<std::size_t>(m)] == Ops::kIgnore) continue;
     const RowStats s = combine(all_stats.as<float>(), slices, rows, m);
-    sum += std::log(s.sum) + static_cast<double>(s.top) - s.target;
+    sum += std::log(s.sum) + (static_cast<double>(s.top) - s.target);
   }
   *loss_sum.as<double>() += sum;
 }
