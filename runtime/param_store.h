@@ -54,6 +54,7 @@ class ParamStore {
   std::span<Parameter* const> parameters() const { return parameters_; }
   std::span<const Bucket> buckets() const { return buckets_; }
   const StoreOptions& options() const { return options_; }
+  Device& device() const { return *device_; }  // after materialize
   Tensor values() const { return values_; }  // flat, compute dtype, whole; the buckets, then what is not trained
   Tensor grads() const { return grads_; }    // flat, f32, whole
   Tensor master() const { return master_; }  // f32, owned slices; with compute f32 and no sharding a view of values

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "kernels/error.h"
 #include "runtime/checkpoint/safetensors_header.h"
@@ -55,6 +56,28 @@ std::vector<NamedTensor> named_tensors(const ParamStore& store) {
   }
   for (NamedTensor& t : out) require_whole(t);
   return out;
+}
+
+std::string tensor_faults(const std::vector<NamedTensor>& wanted, const TensorSource& source,
+                          bool (*ignorable)(const std::string& name), const std::string& prefix) {
+  std::string faults;
+  std::set<std::string> known;
+  for (const NamedTensor& t : wanted) {
+    known.insert(t.name);
+    const std::string what = in_quotes(prefix + t.name);
+    const TensorEntry* entry = source.find(t.name);
+    if (entry == nullptr)
+      faults += "\n  missing: " + what + " " + shape_text(t.shape);
+    else if (entry->shape != t.shape)
+      faults += "\n  wrong shape: " + what + " is " + shape_text(entry->shape) + " in " + source.where(t.name) +
+                ", the model needs " + shape_text(t.shape);
+  }
+  for (const std::string& name : source.names()) {
+    if (!known.contains(name) && !ignorable(name))
+      faults += "\n  unknown: " + in_quotes(prefix + name) + " " + shape_text(source.find(name)->shape) + " in " +
+                source.where(name) + " belongs to no parameter of the model";
+  }
+  return faults;
 }
 
 }  // namespace drivetrain

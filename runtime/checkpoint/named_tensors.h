@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/checkpoint/safetensors.h"
 #include "runtime/param_store.h"
 
 namespace drivetrain {
@@ -29,5 +30,9 @@ struct NamedTensor {
 std::vector<NamedTensor> named_tensors(const ParamStore& store);
 // Shape in the file of the tensor that holds this block.
 std::vector<std::int64_t> file_shape(const Parameter& p, const Block& block);
+// One line for each tensor that the source lacks, has in another shape, or has although it is neither wanted nor
+// ignorable; empty when all is well. `prefix` stands in front of the names shown.
+std::string tensor_faults(const std::vector<NamedTensor>& wanted, const TensorSource& source,
+                          bool (*ignorable)(const std::string& name), const std::string& prefix);
 
 }  // namespace drivetrain

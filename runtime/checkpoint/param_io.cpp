@@ -1,7 +1,6 @@
 #include "runtime/checkpoint/param_io.h"
 
 #include <algorithm>
-#include <set>
 
 #include "kernels/error.h"
 #include "runtime/checkpoint/named_tensors.h"
@@ -88,22 +87,7 @@ void read_local(const Parameter& p, const TensorSource& source, int tp, int tp_r
 }
 
 void check_tensors(const ParamStore& store, const TensorSource& source, bool (*ignorable)(const std::string& name)) {
-  std::string faults;
-  std::set<std::string> known;
-  for (const NamedTensor& t : named_tensors(store)) {
-    known.insert(t.name);
-    const TensorEntry* entry = source.find(t.name);
-    if (entry == nullptr)
-      faults += "\n  missing: " + in_quotes(t.name) + " " + shape_text(t.shape);
-    else if (entry->shape != t.shape)
-      faults += "\n  wrong shape: " + in_quotes(t.name) + " is " + shape_text(entry->shape) + " in " +
-                source.where(t.name) + ", the model needs " + shape_text(t.shape);
-  }
-  for (const std::string& name : source.names()) {
-    if (!known.contains(name) && !ignorable(name))
-      faults += "\n  unknown: " + in_quotes(name) + " " + shape_text(source.find(name)->shape) + " in " +
-                source.where(name) + " belongs to no parameter of the model";
-  }
+  const std::string faults = tensor_faults(named_tensors(store), source, ignorable, "");
   if (!faults.empty()) throw Error(ErrorKind::kData, "the weights do not fit the model:" + faults);
 }
 
