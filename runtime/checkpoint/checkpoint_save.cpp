@@ -50,12 +50,12 @@ class Save {
       write_own_tensors();
       collect_files();
       leader([&] { finish_folder(); });
+      leader([&] { publish(name); });
     } catch (const Error&) {
       std::error_code ignored;
       if (is_leader()) fs::remove_all(temporary_, ignored);
       throw;
     }
-    leader([&] { publish(name); });
     leader([&] {
       prune_checkpoints(folder_, name, keep);
       reached(SaveStage::kPruned);
