@@ -14,6 +14,11 @@ constexpr std::int64_t grain_of(std::int64_t elements) {
   return std::max<std::int64_t>(1, kElementsPerThread / std::max<std::int64_t>(1, elements));
 }
 
+// Sets the threads of the loops and products that the calling thread starts from now on; others are not affected.
+inline void use_threads(int threads) {
+  omp_set_num_threads(threads);
+}
+
 // Calls f(begin, end) for disjoint ranges that cover [0, n), each of at least `grain` items; inline when one range
 // is enough. f must not throw when more than one thread runs.
 template <class F>

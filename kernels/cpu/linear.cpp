@@ -1,0 +1,165 @@
+#include "kernels/cpu/linear.h"
+
+#include <array>
+#include <cstring>
+#include <map>
+#include <string>
+#include <tuple>
+
+#include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/isa.h"
+#include "kernels/cpu/matmul.h"
+
+namespace drivetrain::cpu {
+
+namespace {
+
+[[noreturn]] void misfit(const char* op, std::initializer_list<Tensor> tensors) {
+  std::string message = std::string(op) + ": shapes or types do not fit:";
+  for (const Tensor& t : tensors) message.append(" ").append(t.present() ? t.describe() : "none");
+  throw Error(ErrorKind::kLogic, message);
+}
+
+bool is_compute(DType t) {
+  return t == DType::kF32 || t == DType::kBF16 || t == DType::kF16;
+}
+
+bool is_matrix(Tensor t, std::int64_t rows, std::int64_t cols) {
+  return t.ndim >= 2 && t.dim(-1) == cols && t.count() == rows * cols;
+}
+
+std::int64_t rows_of(Tensor t) {
+  return t.count() == 0 ? 0 : t.count() / t.dim(-1);
+}
+
+// What a product computes in: bf16 when the processor can, else f32.
+DType compute_type(DType storage) {
+  return storage == DType::kBF16 && has_bf16_dot() ? DType::kBF16 : DType::kF32;
+}
+
+bool keeps_packed(std::int64_t n, DType dtype) {
+  return n <= kPackRows && compute_type(dtype) == dtype;
+}
+
+MatmulShape dx_shape(std::int64_t m, std::int64_t n, std::int64_t k, DType in, DType out, Layout w) {
+  return {m, k, n, in, out, Layout::kRows, w, false, Write::kOverwrite};
+}
+
+}  // namespace
+
+struct Linear::State {
+  struct Packed {
+    explicit Packed(HostPool& pool) : memory(pool) {}
+    Scratch memory;
+    MatmulShape shape{};
+    std::uint64_t generation = 0;
+  };
+  using Key = std::tuple<const std::byte*, std::int64_t, std::int64_t, DType>;
+
+  explicit State(HostPool& p)
+      : pool(p), matmul(p), widened{Scratch(p), Scratch(p), Scratch(p)}, result(p), packed_x(p) {}
+  Tensor in_type(Tensor t, DType wanted, std::size_t slot);
+  const std::byte* packed_weight(const MatmulShape& shape, Tensor w);
+  void run(const MatmulShape& shape, Tensor c, Tensor a, const std::byte* b, Tensor bias);
+
+  HostPool& pool;
+  Matmul matmul;
+  std::map<Key, Packed> weights;
+  std::uint64_t generation = 1;
+  std::array<Scratch, 3> widened;
+  Scratch result;
+  Scratch packed_x;
+};
+
+// t itself, or its copy in the wanted type.
+Tensor Linear::State::in_type(Tensor t, DType wanted, std::size_t slot) {
+  if (!t.present() || t.dtype == wanted) return t;
+  const auto bytes = static_cast<std::size_t>(t.count()) * size_of(wanted);
+  const Tensor out(widened[slot].need(bytes), wanted, {t.count()});
+  copy(out, t.reshape({t.count()}));
+  return out;
+}
+
+const std::byte* Linear::State::packed_weight(const MatmulShape& shape, Tensor w) {
+  const auto it = weights.try_emplace(Key{w.data, w.dim(0), w.dim(1), w.dtype}, pool).first;
+  Packed& entry = it->second;
+  if (entry.generation == generation && matmul.same_packing(entry.shape, shape)) return entry.memory.need(0);
+  std::byte* memory = entry.memory.need(matmul.packed_bytes(shape));
+  matmul.pack(shape, memory, w.data, Layout::kRows);
+  entry.shape = shape;
+  entry.generation = generation;
+  return memory;
+}
+
+// c in a type that the product cannot write passes through f32.
+void Linear::State::run(const MatmulShape& shape, Tensor c, Tensor a, const std::byte* b, Tensor bias) {
+  if (c.dtype == shape.out) {
+    matmul.run(shape, c.data, a.data, b, bias.data);
+    return;
+  }
+  const Tensor wide(result.need(static_cast<std::size_t>(c.count()) * size_of(shape.out)), shape.out, {c.count()});
+  matmul.run(shape, wide.data, a.data, b, bias.data);
+  copy(c.reshape({c.count()}), wide);
+}
+
+Linear::Linear(HostPool& pool) : state_(std::make_unique<State>(pool)) {}
+Linear::~Linear() = default;
+
+void Linear::forward(Tensor y, Tensor x, Tensor w, Tensor bias) {
+  const std::int64_t m = rows_of(x), n = w.dim(0), k = w.dim(-1);
+  if (w.ndim != 2 || !is_matrix(x, m, k) || !is_matrix(y, m, n) || !is_compute(x.dtype) || w.dtype != x.dtype ||
+      (y.dtype != x.dtype && y.dtype != DType::kF32) ||
+      (bias.present() && (bias.count() != n || bias.dtype != x.dtype)))
+    misfit("linear", {y, x, w, bias});
+  if (m == 0) return;
+  const DType in = compute_type(x.dtype), out = y.dtype == in ? in : DType::kF32;
+  const Tensor xs = state_->in_type(x, in, 0), ws = state_->in_type(w, in, 1), bs = state_->in_type(bias, in, 2);
+  const MatmulShape shape{m, n, k, in, out, Layout::kRows, Layout::kColumns, bias.present(), Write::kOverwrite};
+  state_->run(shape, y, xs, ws.data, bs);
+}
+
+void Linear::dx(Tensor dx, Tensor dy, Tensor w) {
+  const std::int64_t m = rows_of(dy), n = w.dim(0), k = w.dim(-1);
+  if (w.ndim != 2 || !is_matrix(dy, m, n) || !is_matrix(dx, m, k) || !is_compute(dy.dtype) || w.dtype != dy.dtype ||
+      (dx.dtype != dy.dtype && dx.dtype != DType::kF32))
+    misfit("linear_dx", {dx, dy, w});
+  if (m == 0) return;
+  const DType in = compute_type(dy.dtype), out = dx.dtype == in ? in : DType::kF32;
+  const Tensor dys = state_->in_type(dy, in, 0);
+  if (keeps_packed(n, w.dtype)) {
+    const MatmulShape shape = dx_shape(m, n, k, in, out, Layout::kPacked);
+    state_->run(shape, dx, dys, state_->packed_weight(shape, w), {});
+  } else {
+    state_->run(dx_shape(m, n, k, in, out, Layout::kRows), dx, dys, state_->in_type(w, in, 1).data, {});
+  }
+}
+
+void Linear::dw(Tensor dw, Tensor dy, Tensor x, Write write) {
+  const std::int64_t m = rows_of(x), n = dy.dim(-1), k = x.dim(-1);
+  if (dw.ndim != 2 || !is_matrix(dw, n, k) || !is_matrix(dy, m, n) || !is_matrix(x, m, k) ||
+      dw.dtype != DType::kF32 || !is_compute(x.dtype) || dy.dtype != x.dtype)
+    misfit("linear_dw", {dw, dy, x});
+  if (m == 0) {
+    if (write == Write::kOverwrite) std::memset(dw.data, 0, dw.bytes());
+    return;
+  }
+  const DType in = compute_type(x.dtype);
+  const Tensor dys = state_->in_type(dy, in, 0), xs = state_->in_type(x, in, 1);
+  const MatmulShape shape{n, k, m, in, DType::kF32, Layout::kColumns, Layout::kPacked, false, write};
+  std::byte* packed = state_->packed_x.need(state_->matmul.packed_bytes(shape));
+  state_->matmul.pack(shape, packed, xs.data, Layout::kRows);
+  state_->matmul.run(shape, dw.data, dys.data, packed, nullptr);
+}
+
+void Linear::weights_changed() {
+  std::erase_if(state_->weights, [&](const auto& entry) { return entry.second.generation < state_->generation; });
+  ++state_->generation;
+}
+
+std::size_t Linear::packed_weight_bytes(std::int64_t n, std::int64_t k, DType dtype) const {
+  if (!keeps_packed(n, dtype)) return 0;
+  constexpr std::int64_t kAnyRows = 256;
+  return state_->matmul.packed_bytes(dx_shape(kAnyRows, n, k, dtype, dtype, Layout::kPacked));
+}
+
+}  // namespace drivetrain::cpu
