@@ -33,6 +33,8 @@ class HeapBlocks final : public BlockFactory {
     return found->second;
   }
 
+  void commit(const SharedBlock&, std::size_t, std::size_t) override {}
+
   void seal(const BlockTicket& ticket) noexcept override {
     const std::lock_guard lock(mutex_);
     open_.erase(address(ticket));

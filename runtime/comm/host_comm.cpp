@@ -77,7 +77,7 @@ void HostCommunicator::run_staged(const CallRecord& record, const Tensor& expose
   if (!staging_.data) {
     // Everybody has seen the same places, so everybody comes here in the same call.
     const std::size_t area = 2 * group_->world().options().staging_bytes;
-    staging_ = share(0, area * static_cast<std::size_t>(size())).block;
+    staging_ = share(0, area * static_cast<std::size_t>(size()), Commit::kOwnPart).block;
   }
   const std::size_t per_element = size_of(record.dtype) * static_cast<std::size_t>(shares);
   const auto room = static_cast<std::int64_t>(group_->world().options().staging_bytes / per_element);
@@ -234,7 +234,7 @@ void HostCommunicator::barrier() {
   group_->enter(record, {Place::kNothing, 0}, {});
 }
 
-HostCommunicator::Shared HostCommunicator::share(int leader, std::size_t bytes) {
+HostCommunicator::Shared HostCommunicator::share(int leader, std::size_t bytes, Commit commit) {
   HostWorld& world = group_->world();
   Shared shared;
   BlockTicket ticket;
@@ -243,6 +243,7 @@ HostCommunicator::Shared HostCommunicator::share(int leader, std::size_t bytes) 
     if (leader == rank()) {
       shared.id = world.take_id();
       shared.block = world.blocks().create(bytes, ticket);
+      if (commit == Commit::kLeader) world.blocks().commit(shared.block, 0, bytes);
       record.entry_value = shared.id;
     }
     group_->enter(record, {Place::kNothing, 0}, ticket);
@@ -250,11 +251,16 @@ HostCommunicator::Shared HostCommunicator::share(int leader, std::size_t bytes) 
       shared.block = world.blocks().open(group_->ticket_of(leader), bytes);
       shared.id = static_cast<std::uint32_t>(group_->call_of(leader).entry_value);
     }
+    if (commit == Commit::kOwnPart) {
+      const std::size_t part = bytes / static_cast<std::size_t>(size());
+      world.blocks().commit(shared.block, part * static_cast<std::size_t>(rank()), part);
+    }
+    group_->meet();
   } catch (const Error& error) {
+    if (shared.block.data && leader == rank()) world.blocks().seal(ticket);
     world.fail(error.kind(), error.what());
     throw;
   }
-  group_->meet();
   if (leader == rank()) world.blocks().seal(ticket);
   return shared;
 }
@@ -269,7 +275,8 @@ std::unique_ptr<Communicator> HostCommunicator::split(int color, int key) {
     if (color >= 0 && group_->call_of(r).entry_value == color) ranks.push_back(r);
   std::stable_sort(ranks.begin(), ranks.end(),
                    [&](int a, int b) { return group_->call_of(a).entry_key < group_->call_of(b).entry_key; });
-  Shared shared = share(ranks.empty() ? -1 : ranks.front(), group_block_bytes(static_cast<int>(ranks.size())));
+  Shared shared =
+      share(ranks.empty() ? -1 : ranks.front(), group_block_bytes(static_cast<int>(ranks.size())), Commit::kLeader);
   if (ranks.empty()) return nullptr;
   const auto mine = static_cast<int>(std::find(ranks.begin(), ranks.end(), rank()) - ranks.begin());
   std::vector<int> members;
@@ -288,7 +295,7 @@ Buffer HostCommunicator::symmetric_buffer(Device& device, std::size_t bytes) {
   for (int r = 0; r < size(); ++r) largest = std::max(largest, group_->call_of(r).entry_value);
   constexpr std::size_t kRound = std::size_t{64} << 10;
   const std::size_t stride = (static_cast<std::size_t>(largest) + kRound - 1) / kRound * kRound;
-  Shared shared = share(0, stride * static_cast<std::size_t>(size()));
+  Shared shared = share(0, stride * static_cast<std::size_t>(size()), Commit::kOwnPart);
   std::byte* mine = shared.block.data + stride * static_cast<std::size_t>(rank());
   const auto world = group_->shared_world();
   world->add_allocation(shared.id, std::move(shared.block), stride, group_->members());

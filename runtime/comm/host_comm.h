@@ -70,7 +70,9 @@ class HostCommunicator final : public Communicator {
     std::uint32_t id = 0;
   };
   // Collective: member `leader` creates a block of `bytes`, others with the same leader open it; -1 only keeps step.
-  Shared share(int leader, std::size_t bytes);
+  // The leader commits it, or each member the equal part that it will use.
+  enum class Commit { kLeader, kOwnPart };
+  Shared share(int leader, std::size_t bytes, Commit commit);
 
   std::unique_ptr<HostGroup> group_;
   HostMail mail_;

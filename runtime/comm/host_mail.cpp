@@ -72,6 +72,7 @@ void HostMail::start(Channel& channel, Outgoing& message) {
   Mailbox& box = group_.mailbox(group_.rank(), message.to);
   if (message.place.allocation == Place::kOrdinary && !channel.staging.data) {
     channel.staging = group_.world().blocks().create(2 * kChunkBytes, channel.ticket);
+    group_.world().blocks().commit(channel.staging, 0, 2 * kChunkBytes);
     channel.sealed = false;
   }
   box.call = message.record;

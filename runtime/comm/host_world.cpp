@@ -10,8 +10,13 @@
 namespace drivetrain {
 
 HostWorld::HostWorld(std::shared_ptr<BlockFactory> blocks, SharedBlock block, std::vector<int> ranks, int self,
-                     HostOptions options)
-    : blocks_(std::move(blocks)), block_(std::move(block)), ranks_(std::move(ranks)), self_(self), options_(options) {
+                     HostOptions options, std::shared_ptr<JobSession> session)
+    : session_(std::move(session)),
+      blocks_(std::move(blocks)),
+      block_(std::move(block)),
+      ranks_(std::move(ranks)),
+      self_(self),
+      options_(options) {
   WorldSlot& mine = slot(self_);
   mine.pid = getpid();
   mine.start_time = process_start_time(mine.pid);
@@ -73,6 +78,7 @@ void HostWorld::note_call(std::uint32_t group, const CallRecord& call) {
 }
 
 void HostWorld::fail(ErrorKind kind, const std::string& reason) noexcept {
+  if (session_) session_->spoil();
   std::uint32_t expected = WorldBlock::kFine;
   if (!header().failed.compare_exchange_strong(expected, WorldBlock::kWriting)) return;
   header().failure_kind = static_cast<std::uint32_t>(kind);
@@ -83,6 +89,7 @@ void HostWorld::fail(ErrorKind kind, const std::string& reason) noexcept {
 }
 
 void HostWorld::throw_failure() const {
+  if (session_) session_->spoil();
   throw Error(static_cast<ErrorKind>(header().failure_kind), header().reason);
 }
 

@@ -11,6 +11,7 @@
 #include "kernels/buffer.h"
 #include "kernels/error.h"
 #include "runtime/comm/host_layout.h"
+#include "runtime/comm/job_session.h"
 
 namespace drivetrain {
 
@@ -24,9 +25,12 @@ struct HostOptions {
 class HostWorld {
  public:
   // `ranks` are the world ranks of this host's members in order; `self` is this rank's index among them. The block is
-  // world_block_bytes(ranks.size()) of zeroed shared memory.
+  // world_block_bytes(ranks.size()) of zeroed shared memory. The session, if any, lasts as long as this.
   HostWorld(std::shared_ptr<BlockFactory> blocks, SharedBlock block, std::vector<int> ranks, int self,
-            HostOptions options);
+            HostOptions options, std::shared_ptr<JobSession> session);
+  ~HostWorld() { leave(); }
+  HostWorld(const HostWorld&) = delete;
+  HostWorld& operator=(const HostWorld&) = delete;
 
   int size() const { return static_cast<int>(ranks_.size()); }
   int self() const { return self_; }
@@ -69,6 +73,7 @@ class HostWorld {
   WorldSlot& slot(int host_index) const;
   std::string state_of(int host_index) const;
 
+  std::shared_ptr<JobSession> session_;
   std::shared_ptr<BlockFactory> blocks_;
   SharedBlock block_;
   std::vector<int> ranks_;

@@ -48,7 +48,7 @@ void run_host_threads(int ranks, const HostOptions& options, const std::function
   for (int r = 0; r < ranks; ++r) members.push_back(r);
   std::vector<std::shared_ptr<HostWorld>> worlds;
   for (int r = 0; r < ranks; ++r)
-    worlds.push_back(std::make_shared<HostWorld>(blocks, world_block, members, r, options));
+    worlds.push_back(std::make_shared<HostWorld>(blocks, world_block, members, r, options, nullptr));
 
   FirstError first;
   std::vector<std::thread> threads;

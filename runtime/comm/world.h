@@ -1,4 +1,9 @@
 // Opens the world communicator of this process. The only entry to the transports for the rest of the product.
+//
+// Ending a job. Cleanly: destroy everything that came from the world; the last to go calls MPI_Finalize, which waits
+// for all ranks. After an error (an exception left a collective, abort() was called, or the world is destroyed while
+// an exception is on its way) nothing waits for peers any more: MPI_Finalize is left out, and main() must end the
+// process with abort_world(code), so that the launcher stops the other ranks and reports the code.
 #pragma once
 #include <chrono>
 #include <memory>
@@ -22,7 +27,12 @@ struct ProcessPlace {
 ProcessPlace process_place();
 
 // Alone: "self", without MPI. Under mpirun or srun: MPI is initialised; ranks of one host talk through shared memory.
-// Throws kComm when ranks disagree or MPI cannot start.
+// Throws kComm when ranks disagree or MPI cannot start, kPreflight when the host has too little shared memory.
+// Once per process.
 std::unique_ptr<Communicator> open_world(const CommOptions& options);
+
+// Ends this process at once with the code: MPI_Abort where MPI runs, otherwise an exit without destructors. Callable
+// from any thread; for main() after an error, see above.
+[[noreturn]] void abort_world(int code);
 
 }  // namespace drivetrain

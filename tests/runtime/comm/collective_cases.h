@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -32,7 +33,7 @@ double as_double(T v) {
     return static_cast<double>(static_cast<float>(v));
 }
 
-// A small multiple of `ranks`, so that sums and averages are exact in every type, 8 bits included.
+// Contents of rank's element i: a small multiple of `ranks`, so that sums and averages are exact in every type, 8 bits included.
 inline std::int64_t sample(int rank, std::int64_t i, int ranks) {
   return ranks * ((i * 7 + rank * 13 + i / 5) % 5);
 }
@@ -68,19 +69,32 @@ inline std::size_t workspace_bytes(int ranks, std::int64_t largest_count) {
   return 2 * (static_cast<std::size_t>(ranks) * static_cast<std::size_t>(largest_count) * 8 + 128);
 }
 
-template <class T, class Expected>
-void expect_values(const Tensor& x, const std::string& what, const Expected& expected) {
-  for (std::int64_t i = 0; i < x.count(); ++i) {
-    const double got = as_double(x.as<T>()[i]), wanted = as_double(as_type<T>(expected(i)));
-    if (got == wanted) continue;
-    EXPECT_EQ(got, wanted) << what << " of " << x.describe() << " at " << i;
-    return;
-  }
-}
+// Values repeat every kPeriod elements, whatever the offset: the checks write and compare whole blocks.
+inline constexpr std::int64_t kPeriod = 25;
 
 template <class T, class Value>
 void fill(const Tensor& x, const Value& value) {
-  for (std::int64_t i = 0; i < x.count(); ++i) x.as<T>()[i] = as_type<T>(value(i));
+  T* p = x.as<T>();
+  const std::int64_t head = std::min(kPeriod, x.count());
+  for (std::int64_t i = 0; i < head; ++i) p[i] = as_type<T>(value(i));
+  for (std::int64_t done = head; done < x.count();) {
+    const std::int64_t n = std::min(done, x.count() - done);
+    std::memcpy(p + done, p, static_cast<std::size_t>(n) * sizeof(T));
+    done += n;
+  }
+}
+
+template <class T, class Expected>
+void expect_values(const Tensor& x, const std::string& what, const Expected& expected) {
+  if (x.count() == 0) return;
+  std::vector<T> wanted(static_cast<std::size_t>(x.count()));
+  fill<T>(Tensor(wanted.data(), x.dtype, {x.count()}), expected);
+  if (std::memcmp(wanted.data(), x.data, x.bytes()) == 0) return;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (as_double(x.as<T>()[i]) == as_double(wanted[i])) continue;
+    EXPECT_EQ(as_double(x.as<T>()[i]), as_double(wanted[i])) << what << " of " << x.describe() << " at " << i;
+    return;
+  }
 }
 
 template <class T>
