@@ -1,0 +1,100 @@
+#include "tests/runtime/training_job.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <optional>
+
+#include "runtime/trainer.h"
+#include "tests/runtime/memory_dataset.h"
+#include "tests/runtime/thread_mesh.h"
+
+namespace drivetrain::test {
+namespace {
+
+TrainerOptions trainer_options(const TrainingJob& job, int world_rank, std::int64_t& asked) {
+  TrainerOptions o;
+  o.steps = job.steps;
+  o.micro = job.micro;
+  o.seq = job.seq;
+  o.micro_batches = job.global / (job.micro * job.shape.dp);
+  o.schedule = job.schedule;
+  o.seed = job.seed;
+  o.eval_every = job.eval_every;
+  o.checkpoint_every = job.checkpoint_every;
+  o.flops_per_token = 1e8;
+  o.peak_flops_per_device = 1e12;
+  o.stop_requested = [&job, &asked, world_rank] { return job.stop && job.stop(world_rank, asked++); };
+  return o;
+}
+
+void run_rank(const TrainingJob& job, Device& device, Mesh& mesh, TrainingOutcome& out) {
+  const int rank = mesh.world().rank();
+  std::int64_t micro = 0, asked = 0;
+  TinyModel::Options model_options{.compute = job.store.compute, .dropout = job.dropout};
+  if (job.poison) model_options.poison = [&] { return job.poison(rank, micro++); };
+  TinyModel model(device, mesh, model_options, job.store);
+  Arena arena = TinyModel::make_arena(device);
+  const auto data = std::make_shared<MemoryDataset>(job.samples, job.seq, model.vocab_size(), job.targets);
+  const auto loader = make_loader(data, {job.global, job.micro, job.shape.dp, mesh.dp_rank(), job.seed, true, 0});
+  const MemoryDataset held_out(job.eval_samples, job.seq, model.vocab_size());
+  GradReducer grads(model.store(), mesh, device, job.wire);
+  AdamW optimizer(device, model.store(), mesh, {.clip = job.clip});
+  LossScaler scaler = job.loss_scale > 0 ? LossScaler(job.loss_scale, 100) : LossScaler();
+  StepLedger ledger;
+  CheckpointFolder checkpoints(job.folder / "checkpoints");
+  Evaluator evaluator(device, mesh, held_out, {.micro = job.micro});
+  std::optional<MetricsFile> metrics;
+  if (rank == 0) metrics.emplace(job.folder / "metrics.jsonl");
+  LedgerFile ledger_file(job.folder / ("rank-" + std::to_string(rank) + ".bin"), rank);
+
+  Trainer trainer({device, mesh, model, arena, *loader, grads, optimizer, scaler, ledger, checkpoints,
+                   job.eval_samples > 0 ? &evaluator : nullptr, metrics ? &*metrics : nullptr, nullptr, &ledger_file},
+                  trainer_options(job, rank, asked));
+  if (job.resume)
+    if (const auto newest = checkpoints.newest()) trainer.resume(*newest);
+  trainer.run();
+
+  std::vector<float> weights;
+  for (const Parameter* p : model.store().parameters()) {
+    std::vector<float> part(static_cast<std::size_t>(p->value.count()));
+    model.store().read_master(*p, part);
+    weights.insert(weights.end(), part.begin(), part.end());
+  }
+  if (rank == 0) {
+    out.weights = std::move(weights);
+    out.state = trainer.state();
+  }
+}
+
+}  // namespace
+
+std::vector<double> TrainingOutcome::column(const std::string& key) const {
+  std::vector<double> out;
+  for (const auto& row : rows) out.push_back(row.at(key).is_null() ? -1 : row.at(key).get<double>());
+  return out;
+}
+
+std::filesystem::path fresh_folder(const std::string& name) {
+  const auto folder = std::filesystem::path(testing::TempDir()) / ("drivetrain-" + std::to_string(getpid())) / name;
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  return folder;
+}
+
+std::vector<nlohmann::json> read_rows(const std::filesystem::path& folder) {
+  std::vector<nlohmann::json> rows;
+  std::ifstream in(folder / "metrics.jsonl");
+  for (std::string line; std::getline(in, line);) rows.push_back(nlohmann::json::parse(line));
+  return rows;
+}
+
+TrainingOutcome train(const TrainingJob& job) {
+  TrainingOutcome out;
+  with_ranks(job.shape, [&](Device& device, Mesh& mesh) { run_rank(job, device, mesh, out); });
+  out.rows = read_rows(job.folder);
+  return out;
+}
+
+}  // namespace drivetrain::test
