@@ -12,6 +12,11 @@ namespace drivetrain {
 namespace {
 
 constexpr Command kCommands[] = {
+    {"train", "one rank of a training run", cmd_train, Visibility::kListed},
+    {"eval", "loss and perplexity on held-out data", cmd_eval, Visibility::kListed},
+    {"generate", "continue a text", cmd_generate, Visibility::kListed},
+    {"export", "a checkpoint as a Hugging Face folder", cmd_export, Visibility::kListed},
+    {"plan", "parameters, FLOPs and memory of a run", cmd_plan, Visibility::kListed},
     {"config-docs", "print docs/config.md", cmd_config_docs, Visibility::kHidden},
 };
 
