@@ -2,9 +2,12 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <exception>
+#include <new>
 
 #include "kernels/error.h"
 #include "launcher/rank_files.h"
+#include "runtime/comm/world.h"
 #include "runtime/log.h"
 
 namespace drivetrain {
@@ -36,8 +39,13 @@ RankFailure describe_current_exception() {
 
 }  // namespace
 
-int report_current_exception(const std::string& phase, const ProcessPlace& place) {
+int report_current_exception(const std::string& phase) {
   RankFailure failure = describe_current_exception();
+  if (failure.exit_code == exit_code(ErrorKind::kStopped)) {
+    log_info(failure.message);
+    return failure.exit_code;
+  }
+  const ProcessPlace place = process_place();
   failure.world_rank = place.world_rank;
   failure.host = short_host_name();
   failure.phase = phase;
@@ -45,7 +53,7 @@ int report_current_exception(const std::string& phase, const ProcessPlace& place
   failure.time_ms = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
   const std::string where =
       place.world_size == 1 ? "" : "rank " + std::to_string(place.world_rank) + " on " + failure.host + ", ";
-  log_critical(where + phase + ": " + failure.kind + ": " + failure.message);
+  log_critical(where + (phase == failure.kind ? "" : phase + ": ") + failure.kind + ": " + failure.message);
   const char* folder = std::getenv(kRankFolderVariable);
   if (folder != nullptr && *folder != '\0') write_rank_failure(folder, failure);
   return failure.exit_code;
@@ -55,9 +63,9 @@ int run_rank(Communicator& world, const RankPhase& phase, const std::function<in
   try {
     return body();
   } catch (...) {
-    const int code = report_current_exception(phase.name, {world.rank(), world.size()});
+    const int code = report_current_exception(phase.name);
     world.abort("rank " + std::to_string(world.rank()) + " on " + short_host_name() + " failed in " + phase.name);
-    return code;
+    abort_world(code);
   }
 }
 

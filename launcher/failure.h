@@ -1,10 +1,9 @@
-// How a failure leaves a process: one critical line, a note for the launcher, the exit code of its kind. Does not exit.
+// How a failure leaves a process: one critical line, a note for the launcher, the exit code of its kind.
 #pragma once
 #include <functional>
 #include <string>
 
 #include "runtime/comm/communicator.h"
-#include "runtime/comm/world.h"
 
 namespace drivetrain {
 
@@ -14,10 +13,12 @@ struct RankPhase {
 };
 
 // For use in a catch block: logs the exception that is being handled and returns its exit code; 70 when it is not an
-// Error. Under `drivetrain launch` the rank also leaves ranks/rank-00000.failure, by which launch names the cause.
-int report_current_exception(const std::string& phase, const ProcessPlace& place);
+// Error. Under `drivetrain launch` the rank also leaves ranks/rank-00000.failure, by which launch names the cause. An
+// Error(kStopped) is no failure: one line at info and its code.
+int report_current_exception(const std::string& phase);
 
-// Runs the body of a rank. Whatever it throws is reported as above and wakes the peers through world.abort().
+// Runs the body of a rank. Whatever it throws is reported as above; then the peers are woken with the reason and this
+// process ends with the code (abort_world): it does not return in that case.
 int run_rank(Communicator& world, const RankPhase& phase, const std::function<int()>& body);
 
 }  // namespace drivetrain

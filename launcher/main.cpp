@@ -4,6 +4,7 @@
 
 #include "launcher/commands.h"
 #include "launcher/failure.h"
+#include "runtime/comm/world.h"
 #include "runtime/log.h"
 
 int main(int argc, char** argv) {
@@ -12,6 +13,8 @@ int main(int argc, char** argv) {
     drivetrain::init_logging({});
     return drivetrain::run_command_line(arguments);
   } catch (...) {
-    return drivetrain::report_current_exception(arguments.empty() ? "start" : arguments[0], {});
+    const int code = drivetrain::report_current_exception(arguments.empty() ? "start" : arguments[0]);
+    if (drivetrain::process_place().world_size > 1) drivetrain::abort_world(code);  // no peer may wait for us
+    return code;
   }
 }

@@ -7,6 +7,10 @@
 namespace drivetrain {
 
 inline constexpr const char* kRankFolderVariable = "DRIVETRAIN_RANK_DIR";  // set by launch on every rank
+// The job's token, in the environment of every process of the job, by which launch finds what a job left behind.
+inline constexpr const char* kJobVariable = "DRIVETRAIN_JOB";
+// Columns of the terminal of launch, 0 when its output is not one. (Open MPI gives each rank a pseudo terminal.)
+inline constexpr const char* kTerminalVariable = "DRIVETRAIN_TERMINAL";
 
 // rank-00003.out: suffix "out".
 std::filesystem::path rank_file(const std::filesystem::path& folder, int world_rank, const std::string& suffix);

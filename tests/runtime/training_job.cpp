@@ -13,16 +13,6 @@
 namespace drivetrain::test {
 namespace {
 
-// Goes when the test program ends.
-struct ScratchFolder {
-  std::filesystem::path path =
-      std::filesystem::path(testing::TempDir()) / ("drivetrain-trainer-test-" + std::to_string(getpid()));
-  ~ScratchFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path, ignored);
-  }
-};
-
 TrainerOptions trainer_options(const TrainingJob& job, int world_rank, std::int64_t& asked) {
   TrainerOptions o;
   o.steps = job.steps;
@@ -87,8 +77,7 @@ std::vector<double> TrainingOutcome::column(const std::string& key) const {
 }
 
 std::filesystem::path fresh_folder(const std::string& name) {
-  static const ScratchFolder scratch;
-  const auto folder = scratch.path / name;
+  const auto folder = std::filesystem::path(testing::TempDir()) / ("drivetrain-" + std::to_string(getpid())) / name;
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
   return folder;
