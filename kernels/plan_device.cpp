@@ -1,7 +1,8 @@
 #include "kernels/plan_device.h"
 
 #include <algorithm>
-#include <cstring>
+#include <map>
+#include <set>
 
 namespace drivetrain {
 namespace {
@@ -14,8 +15,14 @@ class PlanOps final : public Ops {
   void zero(Tensor) override { count(); }
   void copy(Tensor, Tensor) override { count(); }
   void add(Tensor, Tensor, Tensor) override { count(); }
-  void linear(Tensor y, Tensor x, Tensor, Tensor) override { gemm(y.count(), x.dim(-1)); }
-  void linear_dx(Tensor dx, Tensor dy, Tensor) override { gemm(dx.count(), dy.dim(-1)); }
+  void linear(Tensor y, Tensor x, Tensor w, Tensor) override {
+    see_weight(w);
+    gemm(y.count(), x.dim(-1));
+  }
+  void linear_dx(Tensor dx, Tensor dy, Tensor w) override {
+    see_weight(w);
+    gemm(dx.count(), dy.dim(-1));
+  }
   void linear_dw(Tensor dw, Tensor dy, Tensor, Write) override { gemm(dw.count(), dy.matrix().dim(0)); }
   void bias_grad(Tensor, Tensor, Write) override { count(); }
   void weights_changed() override {}
@@ -38,8 +45,8 @@ class PlanOps final : public Ops {
   void attention(Tensor, Tensor, Tensor, Tensor, Tensor, const AttentionShape& s, Dropout, std::int64_t) override {
     attend(s, 2);
   }
-  void attention_grad(Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, const AttentionShape& s, Dropout,
-                      std::int64_t) override {
+  void attention_grad(Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, const AttentionShape& s,
+                      Dropout, std::int64_t) override {
     attend(s, 5);
   }
   void kv_store(Tensor, Tensor, const AttentionShape&, std::int64_t) override { count(); }
@@ -52,6 +59,9 @@ class PlanOps final : public Ops {
 
  private:
   void count() { ++work_.calls; }
+  void see_weight(Tensor w) {
+    if (weights_.insert(w.data).second) work_.packed_bytes += packed_weight_bytes(w.dim(0), w.dim(1), w.dtype);
+  }
   void gemm(std::int64_t outputs, std::int64_t inner) {
     work_.gemm_flops += 2.0 * static_cast<double>(outputs) * static_cast<double>(inner);
     count();
@@ -64,6 +74,7 @@ class PlanOps final : public Ops {
 
   const Ops* like_;
   PlannedWork work_;
+  std::set<std::byte*> weights_;
 };
 
 class PlanDeviceImpl final : public PlanDevice {
@@ -104,6 +115,8 @@ class PlanDeviceImpl final : public PlanDevice {
 
 }  // namespace
 
-std::unique_ptr<PlanDevice> make_plan_device(const Ops* like) { return std::make_unique<PlanDeviceImpl>(like); }
+std::unique_ptr<PlanDevice> make_plan_device(const Ops* like) {
+  return std::make_unique<PlanDeviceImpl>(like);
+}
 
 }  // namespace drivetrain

@@ -3,7 +3,6 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 
@@ -16,6 +15,7 @@ struct PlannedWork {
   double gemm_flops = 0;       // linear layers
   double attention_flops = 0;  // both attention products, causal half
   std::int64_t calls = 0;
+  std::size_t packed_bytes = 0;  // packed copies of the weights that linear layers used
 };
 
 class PlanDevice : public Device {

@@ -13,6 +13,11 @@ namespace {
 
 constexpr Command kCommands[] = {
     {"launch", "start and watch the ranks of a training run under mpirun", cmd_launch, Visibility::kListed},
+    {"train", "one rank of a training run", cmd_train, Visibility::kListed},
+    {"eval", "loss and perplexity on held-out data", cmd_eval, Visibility::kListed},
+    {"generate", "continue a text", cmd_generate, Visibility::kListed},
+    {"export", "a checkpoint as a Hugging Face folder", cmd_export, Visibility::kListed},
+    {"plan", "parameters, FLOPs and memory of a run", cmd_plan, Visibility::kListed},
     {"config-docs", "print docs/config.md", cmd_config_docs, Visibility::kHidden},
     {"rank-exec", "what mpirun starts for every rank", cmd_rank_exec, Visibility::kHidden},
 };

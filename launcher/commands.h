@@ -22,6 +22,11 @@ std::span<const Command> commands();
 int run_command_line(Arguments arguments);
 
 int cmd_config_docs(Arguments arguments);
+int cmd_eval(Arguments arguments);
+int cmd_export(Arguments arguments);
+int cmd_generate(Arguments arguments);
+int cmd_plan(Arguments arguments);
+int cmd_train(Arguments arguments);
 int cmd_launch(Arguments arguments);
 int cmd_rank_exec(Arguments arguments);
 

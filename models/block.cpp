@@ -2,6 +2,7 @@
 
 #include "models/dropout_sites.h"
 #include "models/hf_names.h"
+#include "runtime/ledger/step_ledger.h"
 
 namespace drivetrain {
 
@@ -106,7 +107,6 @@ void TransformerBlock::infer(Tensor x_out, Tensor x_in, const Pass& pass, const 
 }
 
 void TransformerBlock::replay(BlockActs& acts, const Pass& pass, const RopeTable& rope, Arena& arena) const {
-  if (acts.n1.present()) return;
   const bool whole = !acts.x_mid.present();
   take_missing(acts, pass, arena);
   if (whole) {
@@ -124,7 +124,10 @@ void TransformerBlock::backward(Tensor dx, const BlockActs& kept, const Pass& pa
                                 StepContext& ctx) {
   const auto scope = ctx.arena.scope();
   BlockActs acts = kept;
-  replay(acts, pass, rope, ctx.arena);
+  if (!acts.n1.present()) {
+    const LedgerSpan span(ctx.ledger, Phase::kRecompute);
+    replay(acts, pass, rope, ctx.arena);
+  }
 
   // The gradient of a residual branch's output: dx itself, or a masked copy under dropout.
   const auto branch_grad = [&](DropoutKind kind) {

@@ -1,6 +1,7 @@
 #include "models/transformer.h"
 
 #include "models/hf_names.h"
+#include "runtime/ledger/step_ledger.h"
 
 namespace drivetrain {
 namespace {
@@ -41,6 +42,8 @@ Transformer::Transformer(Device& device, Mesh& mesh, const TransformerOptions& o
   norm_->register_backward(store_);
   for (auto block = blocks_.rbegin(); block != blocks_.rend(); ++block) (*block)->register_backward(store_);
   embedding_->register_backward(store_);
+  if (options_.use == TransformerOptions::Use::kInference)
+    for (Parameter* p : store_.parameters()) p->trainable = false;
 }
 
 Pass Transformer::make_pass(const Batch& batch, TensorParallel::Residual residual, std::uint64_t dropout_seed) const {
@@ -63,6 +66,7 @@ void Transformer::forward_backward(Tensor loss_sum, const Batch& batch, StepCont
     x = x_out;
   }
 
+  const LedgerSpan backward(ctx.ledger, Phase::kBackward);
   Tensor dx = take_rows(m);
   {
     const auto head = ctx.arena.scope();

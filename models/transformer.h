@@ -16,8 +16,9 @@ struct TransformerOptions {
   DType compute = DType::kBF16;
   Recompute recompute = Recompute::kNone;
   TensorParallel::Residual residual = TensorParallel::Residual::kSharded;
-  std::int64_t positions = 0;                    // longest sequence of this run; 0: config.positions
-  std::int64_t logits_chunk_bytes = 64ll << 20;  // logits of at most so many bytes exist at a time
+  enum class Use { kTraining, kInference } use = Use::kTraining;  // inference: weights only, no gradient, no master
+  std::int64_t positions = 0;                                     // longest sequence of this run; 0: config.positions
+  std::int64_t logits_chunk_bytes = 64ll << 20;                   // logits of at most so many bytes exist at a time
 };
 
 class Transformer final : public Model {

@@ -20,6 +20,14 @@ std::string number(double x) {
   return {text, end};
 }
 
+std::string evaluation_text(double loss, double perplexity) {
+  return ", \"eval_loss\": " + number(loss) + ", \"eval_perplexity\": " + number(perplexity);
+}
+
+Error cannot_write(const std::filesystem::path& file) {
+  return Error(ErrorKind::kIo, "cannot write " + file.string() + ": is the disk full?");
+}
+
 std::optional<std::int64_t> step_of(std::string_view line) {
   if (!line.starts_with(kStepKey) || !line.ends_with("}")) return std::nullopt;
   std::int64_t step = 0;
@@ -50,8 +58,7 @@ std::string to_json(const MetricsRow& r) {
   real("loss_scale", r.loss_scale);
   whole("skipped", r.skipped_reason.empty() ? 0 : 1);
   if (!r.skipped_reason.empty()) s += ", \"skipped_reason\": \"" + r.skipped_reason + "\"";
-  if (r.eval_loss) real("eval_loss", *r.eval_loss);
-  if (r.eval_perplexity) real("eval_perplexity", *r.eval_perplexity);
+  if (r.eval_loss && r.eval_perplexity) s += evaluation_text(*r.eval_loss, *r.eval_perplexity);
   return s + "}";
 }
 
@@ -75,9 +82,17 @@ void MetricsFile::keep_until(std::int64_t step) {
   if (failed) throw Error(ErrorKind::kIo, "cannot shorten " + file_.string() + ": " + failed.message());
 }
 
+void MetricsFile::add_evaluation(double eval_loss, double eval_perplexity) {
+  const std::uintmax_t size = std::filesystem::file_size(file_);
+  if (size < 2) return;
+  std::filesystem::resize_file(file_, size - 2);  // its "}\n"
+  out_ << evaluation_text(eval_loss, eval_perplexity) << "}\n" << std::flush;
+  if (!out_) throw cannot_write(file_);
+}
+
 void MetricsFile::append(const MetricsRow& row) {
   out_ << to_json(row) << '\n' << std::flush;
-  if (!out_) throw Error(ErrorKind::kIo, "cannot write " + file_.string() + ": is the disk full?");
+  if (!out_) throw cannot_write(file_);
 }
 
 }  // namespace drivetrain

@@ -34,6 +34,8 @@ class MetricsFile {
   // Drops rows of later steps, and a last row that was cut short: what a resumed run is about to write again.
   void keep_until(std::int64_t step);
   void append(const MetricsRow& row);  // on disk when it returns, as far as the process is concerned
+  // Completes the last row, of a step that was evaluated only after it was written.
+  void add_evaluation(double eval_loss, double eval_perplexity);
 
  private:
   std::filesystem::path file_;

@@ -55,9 +55,9 @@ class ParamStore {
   std::span<const Bucket> buckets() const { return buckets_; }
   const StoreOptions& options() const { return options_; }
   Device& device() const { return *device_; }  // after materialize
-  Tensor values() const { return values_; }  // flat, compute dtype, whole; the buckets, then what is not trained
-  Tensor grads() const { return grads_; }    // flat, f32, whole
-  Tensor master() const { return master_; }  // f32, owned slices; with compute f32 and no sharding a view of values
+  Tensor values() const { return values_; }    // flat, compute dtype, whole; the buckets, then what is not trained
+  Tensor grads() const { return grads_; }      // flat, f32, whole
+  Tensor master() const { return master_; }    // f32, owned slices; with compute f32 and no sharding a view of values
   // Elements of one owned-slice buffer (master, m, v).
   std::int64_t shard_count() const { return shard_count_; }
   int dp_shards() const { return dp_shards_; }

@@ -11,9 +11,9 @@ struct ProgressPoint {
   std::int64_t step = 0, total = 0;
   double loss = 0, lr = 0, grad_norm = 0, tokens_per_s = 0;
   std::optional<double> mfu{};
-  std::optional<double> left_s{};   // time to the end, when known
-  std::optional<double> eval_loss{};// when this step was evaluated
-  std::string skipped_reason{};     // empty: the update was applied
+  std::optional<double> left_s{};     // time to the end, when known
+  std::optional<double> eval_loss{};  // when this step was evaluated
+  std::string skipped_reason{};       // empty: the update was applied
 };
 
 class Progress {

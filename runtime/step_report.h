@@ -9,13 +9,13 @@
 
 namespace drivetrain {
 
-struct StepSums {                         // equal on every rank
-  double squares = 0;                     // of the gradient, still scaled
-  std::int64_t targets = 0;               // counted by the data ranks
-  bool stop = false;                      // some rank asks to stop
-  std::vector<double> losses{};           // sum of token losses, per micro-batch
-  double loss_sum = 0;                    // of them all
-  std::optional<std::int64_t> bad_micro{}; // the first whose loss is not finite
+struct StepSums {                           // equal on every rank
+  double squares = 0;                       // of the gradient, still scaled
+  std::int64_t targets = 0;                 // counted by the data ranks
+  bool stop = false;                        // some rank asks to stop
+  std::vector<double> losses{};             // sum of token losses, per micro-batch
+  double loss_sum = 0;                      // of them all
+  std::optional<std::int64_t> bad_micro{};  // the first whose loss is not finite
 };
 
 class StepReport {

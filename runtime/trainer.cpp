@@ -25,11 +25,12 @@ void Trainer::run() {
   if (parts_.ledger_file) parts_.ledger_file->keep_until(state_.step);
   check_replicas(parts_.device, parts_.model.store(), parts_.mesh);
   parts_.ledger.restart();
+  evaluate_if_missed();
   bool stop = false;
   while (state_.step < options_.steps && !stop) {
     MetricsRow row;
     const std::int64_t tokens_before = state_.tokens;
-    stop = train_step(row);
+    stop = train_step(row) && state_.step < options_.steps;
     if (!stop) evaluate_if_due(row);
     publish(row);
     if (stop || (options_.checkpoint_every > 0 && state_.step % options_.checkpoint_every == 0)) save();

@@ -73,6 +73,8 @@ class Trainer {
   bool train_step(MetricsRow& row);
   void accumulate(const StepBatch& window);
   void evaluate_if_due(MetricsRow& row);
+  // A stop request saves before it evaluates; the resumed run makes up for that.
+  void evaluate_if_missed();
   void publish(const MetricsRow& row);
   void save();
 

@@ -20,4 +20,11 @@ void Trainer::resume(const std::filesystem::path& checkpoint) {
              std::to_string(options_.seed) + ": the order of the data changes");
 }
 
+void Trainer::evaluate_if_missed() {
+  if (state_.step == 0) return;
+  MetricsRow row;
+  evaluate_if_due(row);
+  if (parts_.metrics && row.eval_loss) parts_.metrics->add_evaluation(*row.eval_loss, *row.eval_perplexity);
+}
+
 }  // namespace drivetrain

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/cpu/bf16_dot.h"
 #include "kernels/cpu/tile_product.h"
 
 #if defined(DRIVETRAIN_KERNELS_CPU_TILE_PRODUCT_INL_H_) == defined(HWY_TARGET_TOGGLE)

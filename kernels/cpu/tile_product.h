@@ -40,7 +40,4 @@ struct TileProduct {
   Write write;
 };
 
-// With the processor's bf16 dot product. Only to be called where has_bf16_dot().
-void bf16_tile_product(const TileProduct<Bf16Pair>& p);
-
 }  // namespace drivetrain::cpu

@@ -29,6 +29,8 @@ class Tokenizer {
 };
 
 std::unique_ptr<Tokenizer> make_byte_tokenizer();
+// For data that are ids already: text is refused (kConfig), no id ends a document.
+std::unique_ptr<Tokenizer> make_ids_tokenizer();
 // path: a tokenizer.json or the folder that holds it (tokenizer_config.json there names the eos token). Throws kData
 // naming the file and the feature when a part of the file is not supported, rather than giving other ids.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path);

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <functional>
+#include <tuple>
 
 #include "tests/runtime/training_job.h"
 
@@ -55,13 +56,14 @@ TEST(TrainerStop, AStoppedAndResumedRunEqualsTheUnbrokenOneBitForBit) {
     const auto unbroken = train(configure(job("unbroken" + std::to_string(dp))));
 
     TrainingJob j = configure(job("broken" + std::to_string(dp)));
-    j.stop = [dp](int world_rank, std::int64_t asked) { return world_rank == dp - 1 && asked == 4; };
+    j.stop = [dp](int world_rank, std::int64_t asked) { return world_rank == dp - 1 && asked == 5; };
     const Error stopped = error_of([&] { train(j); });
     EXPECT_EQ(stopped.kind(), ErrorKind::kStopped) << stopped.what();
     EXPECT_EQ(stopped.exit_code(), 75);
-    EXPECT_NE(std::string(stopped.what()).find("after step 5 of 10"), std::string::npos) << stopped.what();
-    EXPECT_EQ(read_rows(j.folder).size(), 5u);
-    EXPECT_TRUE(std::filesystem::exists(j.folder / "checkpoints" / "step-000005" / "DONE"));
+    EXPECT_NE(std::string(stopped.what()).find("after step 6 of 10"), std::string::npos) << stopped.what();
+    EXPECT_EQ(read_rows(j.folder).size(), 6u);
+    EXPECT_FALSE(read_rows(j.folder).back().contains("eval_loss"));  // saving came first
+    EXPECT_TRUE(std::filesystem::exists(j.folder / "checkpoints" / "step-000006" / "DONE"));
 
     j.stop = nullptr;
     j.resume = true;
@@ -114,8 +116,11 @@ TEST(TrainerStop, ResumesOnAnotherNumberOfDataRanks) {
 
 TEST(TrainerStop, AStopAtTheLastStepIsAnOrdinaryEnd) {
   TrainingJob j = job("a");
+  j.eval_samples = 1;
   j.stop = [](int, std::int64_t asked) { return asked == 9; };
-  EXPECT_EQ(train(j).rows.size(), 10u);
+  const auto out = train(j);
+  EXPECT_EQ(out.rows.size(), 10u);
+  EXPECT_TRUE(out.rows.back().contains("eval_loss"));
 }
 
 TEST(TrainerStop, ALossThatIsNotFiniteNamesStepRankAndMicroBatch) {
@@ -136,9 +141,9 @@ TEST(TrainerStop, ALossThatIsNotFiniteNamesStepRankAndMicroBatch) {
 
 TEST(TrainerStop, EvaluationDoesNotDependOnTheLayout) {
   std::vector<double> losses;
-  for (const auto& [dp, micro] : {std::pair{1, 1}, {1, 4}, {2, 1}, {2, 2}, {4, 1}}) {
-    TrainingJob j = job("dp" + std::to_string(dp) + "micro" + std::to_string(micro));
-    j.shape.dp = dp;
+  for (const auto& [dp, tp, micro] : {std::tuple{1, 1, 1}, {1, 1, 4}, {2, 1, 1}, {2, 1, 2}, {4, 1, 1}, {2, 2, 1}}) {
+    TrainingJob j = job("dp" + std::to_string(dp) + "tp" + std::to_string(tp) + "micro" + std::to_string(micro));
+    j.shape = {dp, tp};
     j.micro = micro;
     j.steps = 1;
     j.eval_samples = 7;  // does not divide

@@ -13,6 +13,16 @@
 namespace drivetrain::test {
 namespace {
 
+// Goes when the test program ends.
+struct ScratchFolder {
+  std::filesystem::path path =
+      std::filesystem::path(testing::TempDir()) / ("drivetrain-trainer-test-" + std::to_string(getpid()));
+  ~ScratchFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  }
+};
+
 TrainerOptions trainer_options(const TrainingJob& job, int world_rank, std::int64_t& asked) {
   TrainerOptions o;
   o.steps = job.steps;
@@ -77,7 +87,8 @@ std::vector<double> TrainingOutcome::column(const std::string& key) const {
 }
 
 std::filesystem::path fresh_folder(const std::string& name) {
-  const auto folder = std::filesystem::path(testing::TempDir()) / ("drivetrain-" + std::to_string(getpid())) / name;
+  static const ScratchFolder scratch;
+  const auto folder = scratch.path / name;
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
   return folder;

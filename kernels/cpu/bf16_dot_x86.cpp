@@ -1,10 +1,10 @@
-// The bf16 tile product on AVX512-BF16. Highway 1.0.3 does not know the instruction, hence intrinsics; the functions
+// bf16 dot products on AVX512-BF16. Highway 1.0.3 does not know the instruction, hence intrinsics; the functions
 // carry their target, so the rest of the program stays free of it.
 #include <immintrin.h>
 
 #include <algorithm>
 
-#include "kernels/cpu/tile_product.h"
+#include "kernels/cpu/bf16_dot.h"
 
 #define DRIVETRAIN_AVX512_BF16 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
 
@@ -74,6 +74,20 @@ void bf16_tile_product(const Product& p) {
     for (std::int64_t row = 0; row < p.m; row += kMaxRows)
       choose(std::min<std::int64_t>(kMaxRows, p.m - row), vectors)(p, row, col);
   }
+}
+
+DRIVETRAIN_AVX512_BF16 double bf16_dot_rounds(std::int64_t rounds, float& sink) {
+  constexpr int kSums = 12;
+  const __m512 start = _mm512_set1_ps(sink);
+  const __m512bh a = _mm512_cvtne2ps_pbh(start, start), b = _mm512_cvtne2ps_pbh(start, start);
+  __m512 sums[kSums];
+  for (int i = 0; i < kSums; ++i) sums[i] = _mm512_set1_ps(static_cast<float>(i));  // equal sums would be merged
+  for (std::int64_t r = 0; r < rounds; ++r)
+    for (__m512& sum : sums) sum = _mm512_dpbf16_ps(sum, a, b);
+  __m512 total = sums[0];
+  for (const __m512& sum : sums) total = _mm512_add_ps(total, sum);
+  sink = 1 + 1e-6f * _mm512_cvtss_f32(total);
+  return 2.0 * kSums * 2 * kLanes * static_cast<double>(rounds);
 }
 
 }  // namespace drivetrain::cpu
