@@ -15,10 +15,11 @@ namespace drivetrain::cpu::HWY_NAMESPACE {
 constexpr float kTwoSqrt2OverPi = 1.595769121605731f;
 constexpr float kCubic = 0.044715f;
 
-// 0.5 x (1 + tanh u) = x sigmoid(2 u), which keeps its precision where tanh u is near -1.
+// 0.5 x (1 + tanh u) = x / (1 + e^-2u), which keeps its precision where tanh u is near -1.
 HWY_INLINE VF gelu_of(F32 d, VF x) {
-  const VF inner = hn::MulAdd(hn::Mul(hn::Mul(x, x), x), hn::Set(d, kCubic), x);
-  return hn::Mul(x, sigmoid(d, hn::Mul(inner, hn::Set(d, kTwoSqrt2OverPi))));
+  const VF cubic_x2 = hn::Mul(hn::Mul(x, x), hn::Set(d, kCubic));
+  const VF e = exp(d, hn::Mul(hn::MulAdd(cubic_x2, x, x), hn::Set(d, -kTwoSqrt2OverPi)));
+  return hn::Div(x, hn::Add(e, hn::Set(d, 1.0f)));
 }
 
 // s + x s (1 - s) (2 u)' with s = sigmoid(2 u) = 1 / (1 + e) and 1 - s = e s, which does not cancel. Beyond |x| = 10

@@ -125,19 +125,23 @@ HWY_INLINE void stream_bytes(std::byte* to, const std::byte* from, std::int64_t 
   std::memcpy(to + i, from + i, static_cast<std::size_t>(bytes - i));
 }
 
+bool is_source(const std::byte* dst, std::span<const std::byte* const> sources) {
+  return std::find(sources.begin(), sources.end(), dst) != sources.end();
+}
+
 // Elements [begin, end), tile by tile: reduce into the first-level cache, then hand the tile to every destination.
-// Tiles end on cache lines of the first destination.
+// Tiles end on cache lines of the first destination. A destination that is a source was just read, so writing it
+// through the cache is the faster way even when it is large.
 void reduce_range(std::span<std::byte* const> dsts, std::span<const std::byte* const> sources, DType dtype,
-                  Reduction op, bool bypass_cache, std::int64_t begin, std::int64_t end) {
+                  Reduction op, bool large, std::int64_t begin, std::int64_t end) {
   alignas(kLineBytes) std::byte tile[kTileBytes];
   const auto item = static_cast<std::int64_t>(size_of(dtype));
   while (begin < end) {
-    const auto address =
-        static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(dsts[0] + begin * item) % kLineBytes);
-    const std::int64_t n = std::min((kTileBytes - address) / item, end - begin);
+    const auto address = reinterpret_cast<std::uintptr_t>(dsts[0] + begin * item) % kLineBytes;
+    const std::int64_t n = std::min((kTileBytes - static_cast<std::int64_t>(address)) / item, end - begin);
     reduce_any_tile(tile, sources, dtype, op, begin, n);
     for (std::byte* dst : dsts) {
-      if (bypass_cache) {
+      if (large && !is_source(dst, sources)) {
         stream_bytes(dst + begin * item, tile, n * item);
       } else {
         std::memcpy(dst + begin * item, tile, static_cast<std::size_t>(n * item));
@@ -159,12 +163,12 @@ void reduce(std::span<std::byte* const> dsts, std::span<const std::byte* const> 
             std::int64_t count) {
   const OpCheck check("reduce");
   check.that(!dsts.empty() && !sources.empty(), "needs at least one source and one destination");
-  // Beyond a few megabytes the results would only push the next sources out of the cache.
-  constexpr std::size_t kBypassBytes = std::size_t{4} << 20;
-  const bool bypass_cache = static_cast<std::size_t>(count) * size_of(dtype) * dsts.size() >= kBypassBytes;
+  // Beyond a few megabytes results that go elsewhere would only push the next sources out of the cache.
+  constexpr std::size_t kLargeBytes = std::size_t{4} << 20;
+  const bool large = static_cast<std::size_t>(count) * size_of(dtype) * dsts.size() >= kLargeBytes;
   parallel_for(count, grain_of(1), [&](std::int64_t begin, std::int64_t end) {
-    HWY_DYNAMIC_DISPATCH(reduce_range)(dsts, sources, dtype, op, bypass_cache, begin, end);
-    if (bypass_cache) hwy::FlushStream();
+    HWY_DYNAMIC_DISPATCH(reduce_range)(dsts, sources, dtype, op, large, begin, end);
+    if (large) hwy::FlushStream();
   });
 }
 

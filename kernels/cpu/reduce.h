@@ -15,7 +15,7 @@ enum class Reduction { kSum, kMax, kMin, kAverage };
 // over memory. bf16 and f16 accumulate in f32 and round once; f32 and f64 accumulate in their own type; integers wrap
 // (average truncates towards zero, its sum is 64 bits wide). A NaN source gives NaN. A destination may be exactly one
 // of the sources; any other overlap is not allowed. All pointers aligned to the element. Large results bypass the
-// cache where the destinations share their alignment; they are visible to other processors when the call returns.
+// cache on their way to destinations that are no source. They are visible to other processors when the call returns.
 // Throws kLogic without a source or destination.
 void reduce(std::span<std::byte* const> dsts, std::span<const std::byte* const> sources, DType dtype, Reduction op,
             std::int64_t count);

@@ -58,11 +58,12 @@ HWY_INLINE hn::Vec<hn::RebindToUnsigned<F32>> bf16_bits(VF v) {
   return hn::IfThenElse(hn::RebindMask(du32, hn::IsNaN(v)), quiet, rounded);
 }
 
+HWY_INLINE hn::Vec<hn::Rebind<std::uint16_t, F32>> to_bf16(VF v) {
+  return hn::TruncateTo(hn::Rebind<std::uint16_t, F32>(), hn::ShiftRight<16>(bf16_bits(v)));
+}
+
 HWY_INLINE void store(F32, VF v, bf16* p, Full) {
-  const hn::Rebind<std::uint16_t, F32> du16;
-  const hn::RebindToSigned<F32> di32;
-  const auto bits = hn::BitCast(di32, hn::ShiftRight<16>(bf16_bits(v)));
-  hn::StoreU(hn::DemoteTo(du16, bits), du16, reinterpret_cast<std::uint16_t*>(p));
+  hn::StoreU(to_bf16(v), hn::Rebind<std::uint16_t, F32>(), reinterpret_cast<std::uint16_t*>(p));
 }
 
 // Highway's own emulation of half precision truncates, so targets without the instruction go lane by lane.
@@ -89,6 +90,21 @@ HWY_INLINE void store(F32 d, VF v, f16* p, Full) {
 }
 #endif
 
+// store() that bypasses the cache, for results nobody reads soon. p is aligned to the vector.
+HWY_INLINE void stream(F32 d, VF v, float* p, Full) {
+  hn::Stream(v, d, p);
+}
+HWY_INLINE void stream(F32, VF v, bf16* p, Full) {
+  hn::Stream(to_bf16(v), hn::Rebind<std::uint16_t, F32>(), reinterpret_cast<std::uint16_t*>(p));
+}
+HWY_INLINE void stream(F32 d, VF v, f16* p, Full) {
+  const hn::Rebind<std::uint16_t, F32> du16;
+  HWY_ALIGN f16 lanes[hn::MaxLanes(d)];
+  store(d, v, lanes, Full{});
+  hn::Stream(hn::Load(du16, reinterpret_cast<const std::uint16_t*>(lanes)), du16,
+             reinterpret_cast<std::uint16_t*>(p));
+}
+
 // Lanes beyond the part are zero.
 template <class T>
 HWY_INLINE VF load(F32 d, const T* p, Part part) {
@@ -101,6 +117,15 @@ HWY_INLINE void store(F32 d, VF v, T* p, Part part) {
   HWY_ALIGN T lanes[hn::MaxLanes(d)];
   store(d, v, lanes, Full{});
   std::memcpy(p, lanes, part.n * sizeof(T));
+}
+
+template <class T>
+HWY_INLINE void stream(F32 d, VF v, T* p, Part part) {
+  store(d, v, p, part);
+}
+template <class T>
+bool is_vector_aligned(const T* p) {
+  return reinterpret_cast<std::uintptr_t>(p) % (hn::Lanes(F32()) * sizeof(T)) == 0;
 }
 
 // v with zero in the lanes beyond the part.
