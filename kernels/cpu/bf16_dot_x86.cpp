@@ -23,6 +23,9 @@ DRIVETRAIN_AVX512_BF16 void block(const Product& p, std::int64_t row, std::int64
   const Bf16Pair* b = p.b + col;
   float* c = p.c + row * p.c_stride + col;
   __m512 sum[kRows][kVectors];
+  // c may lie far away (a weight gradient): fetch it while the products run.
+  for (int i = 0; i < kRows; ++i)
+    for (int j = 0; j < kVectors; ++j) _mm_prefetch(c + i * p.c_stride + j * kLanes, _MM_HINT_T0);
   for (int i = 0; i < kRows; ++i)
     for (int j = 0; j < kVectors; ++j) sum[i][j] = _mm512_setzero_ps();
   for (std::int64_t k = 0; k < p.k; ++k, a += p.a_step, b += p.b_stride) {

@@ -15,12 +15,16 @@ bool has(dnnl::cpu_isa isa) {
 }  // namespace
 
 std::string isa_name() {
-  if (has(dnnl::cpu_isa::avx512_core_amx)) return "amx-bf16";
+  if (has_amx()) return "amx-bf16";
   if (has(dnnl::cpu_isa::avx512_core_bf16)) return "avx512-bf16";
   if (has(dnnl::cpu_isa::avx512_core)) return "avx512";
   if (has(dnnl::cpu_isa::avx2)) return "avx2";
   if (has(dnnl::cpu_isa::sse41)) return "sse4.1";
   return "baseline";
+}
+
+bool has_amx() {
+  return has(dnnl::cpu_isa::avx512_core_amx);
 }
 
 bool has_bf16_dot() {

@@ -8,5 +8,7 @@ namespace drivetrain::cpu {
 std::string isa_name();
 // Whether this processor multiplies bf16 pairs by itself. Otherwise bf16 storage computes in f32.
 bool has_bf16_dot();
+// Whether it has matrix tiles (AMX) for bf16 as well.
+bool has_amx();
 
 }  // namespace drivetrain::cpu

@@ -9,6 +9,7 @@
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/matmul.h"
+#include "kernels/cpu/pair_gemm.h"
 
 namespace drivetrain::cpu {
 
@@ -37,8 +38,13 @@ DType compute_type(DType storage) {
   return storage == DType::kBF16 && has_bf16_dot() ? DType::kBF16 : DType::kF32;
 }
 
+// AMX multiplies in tiles that only oneDNN knows.
+bool takes_pairs(DType storage) {
+  return storage == DType::kBF16 && has_bf16_dot() && !has_amx();
+}
+
 bool keeps_packed(std::int64_t n, DType dtype) {
-  return n <= kPackRows && compute_type(dtype) == dtype;
+  return n <= kPackRows && !takes_pairs(dtype) && compute_type(dtype) == dtype;
 }
 
 MatmulShape dx_shape(std::int64_t m, std::int64_t n, std::int64_t k, DType in, DType out, Layout w) {
@@ -57,13 +63,14 @@ struct Linear::State {
   using Key = std::tuple<const std::byte*, std::int64_t, std::int64_t, DType>;
 
   explicit State(HostPool& p)
-      : pool(p), matmul(p), widened{Scratch(p), Scratch(p), Scratch(p)}, result(p), packed_x(p) {}
+      : pool(p), matmul(p), pairs(p), widened{Scratch(p), Scratch(p), Scratch(p)}, result(p), packed_x(p) {}
   Tensor in_type(Tensor t, DType wanted, std::size_t slot);
   const std::byte* packed_weight(const MatmulShape& shape, Tensor w);
   void run(const MatmulShape& shape, Tensor c, Tensor a, const std::byte* b, Tensor bias);
 
   HostPool& pool;
   Matmul matmul;
+  PairGemm pairs;
   std::map<Key, Packed> weights;
   std::uint64_t generation = 1;
   std::array<Scratch, 3> widened;
@@ -112,6 +119,8 @@ void Linear::forward(Tensor y, Tensor x, Tensor w, Tensor bias) {
       (bias.present() && (bias.count() != n || bias.dtype != x.dtype)))
     misfit("linear", {y, x, w, bias});
   if (m == 0) return;
+  if (takes_pairs(x.dtype) && PairGemm::fits(m, k))
+    return state_->pairs.product(y, x, w, RightOperand::kRowsAreColumns, bias);
   const DType in = compute_type(x.dtype), out = y.dtype == in ? in : DType::kF32;
   const Tensor xs = state_->in_type(x, in, 0), ws = state_->in_type(w, in, 1), bs = state_->in_type(bias, in, 2);
   const MatmulShape shape{m, n, k, in, out, Layout::kRows, Layout::kColumns, bias.present(), Write::kOverwrite};
@@ -124,6 +133,8 @@ void Linear::dx(Tensor dx, Tensor dy, Tensor w) {
       (dx.dtype != dy.dtype && dx.dtype != DType::kF32))
     misfit("linear_dx", {dx, dy, w});
   if (m == 0) return;
+  if (takes_pairs(dy.dtype) && PairGemm::fits(m, n))
+    return state_->pairs.product(dx, dy, w, RightOperand::kColumns, {});
   const DType in = compute_type(dy.dtype), out = dx.dtype == in ? in : DType::kF32;
   const Tensor dys = state_->in_type(dy, in, 0);
   if (keeps_packed(n, w.dtype)) {
@@ -143,6 +154,7 @@ void Linear::dw(Tensor dw, Tensor dy, Tensor x, Write write) {
     if (write == Write::kOverwrite) std::memset(dw.data, 0, dw.bytes());
     return;
   }
+  if (takes_pairs(x.dtype) && PairGemm::fits_dw(n, k)) return state_->pairs.dw(dw, dy, x, write);
   const DType in = compute_type(x.dtype);
   const Tensor dys = state_->in_type(dy, in, 0), xs = state_->in_type(x, in, 1);
   const MatmulShape shape{n, k, m, in, DType::kF32, Layout::kColumns, Layout::kPacked, false, write};

@@ -139,15 +139,24 @@ template <class Unit, class T>
 void pack_transposed(Unit* out, std::int64_t out_stride, const T* x, std::int64_t rows, std::int64_t cols,
                      std::int64_t stride, Unit* line) {
   const std::int64_t width = words(units<Unit>(cols));
-  std::memset(line, 0, static_cast<std::size_t>(kTileLanes * width) * sizeof(Unit));
+  if (cols % kPerUnit<Unit> != 0 || width != units<Unit>(cols))
+    std::memset(line, 0, static_cast<std::size_t>(kTileLanes * width) * sizeof(Unit));
   for (std::int64_t j = 0; j < rows; j += kTileLanes) {
     const std::int64_t count = std::min(kTileLanes, rows - j);
-    if (count < kTileLanes) std::memset(line, 0, static_cast<std::size_t>(kTileLanes * width) * sizeof(Unit));
-    pack_left(line, width, x + j * stride, count, cols, stride);
+    // Rows that are whole words already need no copy in units.
+    const bool direct = sizeof(T) * kPerUnit<Unit> == sizeof(Unit) && count == kTileLanes &&
+                        cols == width * kPerUnit<Unit> && stride % kPerUnit<Unit> == 0;
+    if (!direct) {
+      if (count < kTileLanes) std::memset(line, 0, static_cast<std::size_t>(kTileLanes * width) * sizeof(Unit));
+      pack_left(line, width, x + j * stride, count, cols, stride);
+    }
+    const auto* words_in =
+        reinterpret_cast<const std::uint32_t*>(direct ? static_cast<const void*>(x + j * stride) : line);
+    const std::int64_t row = direct ? stride / kPerUnit<Unit> : width;
     for (std::int64_t k = 0; k < width; k += 4)
       for (std::int64_t i = 0; i < kTileLanes; i += 4)
         transpose_words(reinterpret_cast<std::uint32_t*>(out + k * out_stride + j + i), out_stride,
-                        reinterpret_cast<const std::uint32_t*>(line + i * width + k), width);
+                        words_in + i * row + k, row);
   }
 }
 
