@@ -4,7 +4,6 @@
 #include <cstring>
 #include <span>
 
-#include "kernels/cpu/reduce.h"
 #include "runtime/comm/communicator.h"
 
 namespace drivetrain {
@@ -17,5 +16,12 @@ inline void copy_bytes(std::byte* dst, const std::byte* src, std::size_t bytes) 
 // cpu::reduce(): every target gets op over the sources, folded in their order.
 void reduce_into(std::span<std::byte* const> targets, std::span<const std::byte* const> sources, DType dtype,
                  ReduceOp op, std::int64_t count);
+
+// The type in which sums of `dtype` are carried on: f32 for 16-bit types, i64 for averages of narrow integers.
+DType carry_type(DType dtype, ReduceOp op);
+// Element by element; rounds to nearest even, integers wrap. From any type to its carry type and back.
+void convert(const Tensor& out, const Tensor& in);
+// x /= n; integers truncate towards zero.
+void divide(const Tensor& x, int n);
 
 }  // namespace drivetrain

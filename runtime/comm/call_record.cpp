@@ -39,6 +39,14 @@ const char* name(ReduceOp op) {
   return "?";
 }
 
+CallRecord make_record(CollectiveOp op, DType dtype, std::int64_t count) {
+  CallRecord record;
+  record.op = op;
+  record.dtype = dtype;
+  record.count = count;
+  return record;
+}
+
 bool CallRecord::same_call(const CallRecord& other) const {
   return sequence == other.sequence && op == other.op && dtype == other.dtype && count == other.count &&
          root == other.root && reduce == other.reduce;

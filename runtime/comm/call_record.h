@@ -43,6 +43,7 @@ struct CallRecord {
   // "all_reduce(f32[8], sum)", "broadcast(bf16[4], root 1)"
   std::string describe() const;
 };
+CallRecord make_record(CollectiveOp op, DType dtype, std::int64_t count);
 static_assert(std::is_trivially_copyable_v<CallRecord>);
 
 // The op and sequence of a rank's latest call in one word, so that peers may read it at any time.

@@ -2,8 +2,6 @@
 
 #include <numeric>
 
-#include "runtime/comm/host_comm.h"
-
 namespace drivetrain {
 
 PreparedHost prepare_host(BlockFactory& blocks, int size) {
@@ -15,9 +13,9 @@ PreparedHost prepare_host(BlockFactory& blocks, int size) {
   return host;
 }
 
-std::unique_ptr<Communicator> join_host(const HostTickets& tickets, std::shared_ptr<BlockFactory> blocks,
-                                        std::vector<int> ranks, int self, const HostOptions& options,
-                                        std::shared_ptr<JobSession> session) {
+std::unique_ptr<HostCommunicator> join_host(const HostTickets& tickets, std::shared_ptr<BlockFactory> blocks,
+                                            std::vector<int> ranks, int self, const HostOptions& options,
+                                            std::shared_ptr<JobSession> session) {
   const auto size = static_cast<int>(ranks.size());
   SharedBlock world_block = blocks->open(tickets.world, world_block_bytes(size));
   SharedBlock group_block = blocks->open(tickets.group, group_block_bytes(size));

@@ -5,8 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/comm/communicator.h"
-#include "runtime/comm/host_world.h"
+#include "runtime/comm/host_comm.h"
 
 namespace drivetrain {
 
@@ -23,8 +22,8 @@ PreparedHost prepare_host(BlockFactory& blocks, int size);
 
 // Makes this process member `self` of the host. Collective over the host's members. `ranks` are their world ranks in
 // order. Member 0 seals the blocks once all have joined.
-std::unique_ptr<Communicator> join_host(const HostTickets& tickets, std::shared_ptr<BlockFactory> blocks,
-                                        std::vector<int> ranks, int self, const HostOptions& options,
-                                        std::shared_ptr<JobSession> session);
+std::unique_ptr<HostCommunicator> join_host(const HostTickets& tickets, std::shared_ptr<BlockFactory> blocks,
+                                            std::vector<int> ranks, int self, const HostOptions& options,
+                                            std::shared_ptr<JobSession> session);
 
 }  // namespace drivetrain

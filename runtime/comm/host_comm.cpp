@@ -9,14 +9,6 @@
 namespace drivetrain {
 namespace {
 
-CallRecord record_of(CollectiveOp op, DType dtype, std::int64_t count) {
-  CallRecord record;
-  record.op = op;
-  record.dtype = dtype;
-  record.count = count;
-  return record;
-}
-
 std::size_t bytes_of(std::int64_t count, DType dtype) {
   return static_cast<std::size_t>(count) * size_of(dtype);
 }
@@ -27,7 +19,7 @@ HostCommunicator::HostCommunicator(std::unique_ptr<HostGroup> group)
     : group_(std::move(group)), mail_(*group_), views_(static_cast<std::size_t>(group_->size())) {
   group_->set_idle([this] { mail_.progress(); });
   targets_.reserve(views_.size());
-  sources_.reserve(views_.size());
+  sources_.reserve(views_.size() + 1);
 }
 
 std::string HostCommunicator::transport() const {
@@ -135,7 +127,7 @@ void HostCommunicator::reduce_slice(const Window& window, DType dtype, ReduceOp 
 }
 
 Work HostCommunicator::all_reduce(Tensor x, ReduceOp op) {
-  CallRecord record = record_of(CollectiveOp::kAllReduce, x.dtype, x.count());
+  CallRecord record = make_record(CollectiveOp::kAllReduce, x.dtype, x.count());
   record.reduce = op;
   return run(record, x, 1, x.bytes(), [&](const Window& window) {
     if (window.path == Path::kDirect) return reduce_slice(window, x.dtype, op, window.views);
@@ -158,7 +150,7 @@ Work HostCommunicator::all_reduce(Tensor x, ReduceOp op) {
 
 Work HostCommunicator::reduce(Tensor x, int root, ReduceOp op) {
   check_root(CollectiveOp::kReduce, root, size());
-  CallRecord record = record_of(CollectiveOp::kReduce, x.dtype, x.count());
+  CallRecord record = make_record(CollectiveOp::kReduce, x.dtype, x.count());
   record.reduce = op;
   record.root = root;
   return run(record, x, 1, x.bytes(), [&](const Window& window) {
@@ -173,7 +165,7 @@ Work HostCommunicator::reduce(Tensor x, int root, ReduceOp op) {
 
 Work HostCommunicator::all_gather(Tensor out, Tensor in) {
   check_shares(CollectiveOp::kAllGather, out, in, size());
-  return run(record_of(CollectiveOp::kAllGather, in.dtype, in.count()), in, 1, out.bytes(),
+  return run(make_record(CollectiveOp::kAllGather, in.dtype, in.count()), in, 1, out.bytes(),
              [&](const Window& window) {
                for (int d = 0; d < size(); ++d) {
                  const int r = (rank() + d) % size();  // not all from the same member at once
@@ -185,11 +177,16 @@ Work HostCommunicator::all_gather(Tensor out, Tensor in) {
 }
 
 Work HostCommunicator::reduce_scatter(Tensor out, Tensor in, ReduceOp op) {
+  return reduce_scatter_onto(out, in, op, Tensor{});
+}
+
+Work HostCommunicator::reduce_scatter_onto(Tensor out, Tensor in, ReduceOp op, Tensor carry) {
   check_shares(CollectiveOp::kReduceScatter, in, out, size());
-  CallRecord record = record_of(CollectiveOp::kReduceScatter, out.dtype, out.count());
+  CallRecord record = make_record(CollectiveOp::kReduceScatter, out.dtype, out.count());
   record.reduce = op;
   return run(record, in, size(), in.bytes(), [&](const Window& window) {
     sources_.clear();
+    if (carry.present()) sources_.push_back(carry.data + bytes_of(window.begin, out.dtype));
     for (const std::byte* view : window.views)
       sources_.push_back(view + static_cast<std::size_t>(rank()) * window.stride);
     std::byte* target = out.data + bytes_of(window.begin, out.dtype);
@@ -199,7 +196,7 @@ Work HostCommunicator::reduce_scatter(Tensor out, Tensor in, ReduceOp op) {
 
 Work HostCommunicator::broadcast(Tensor x, int root) {
   check_root(CollectiveOp::kBroadcast, root, size());
-  CallRecord record = record_of(CollectiveOp::kBroadcast, x.dtype, x.count());
+  CallRecord record = make_record(CollectiveOp::kBroadcast, x.dtype, x.count());
   record.root = root;
   return run(record, rank() == root ? x : Tensor{}, 1, x.bytes(), [&](const Window& window) {
     if (rank() == root) return;
@@ -211,14 +208,15 @@ Work HostCommunicator::broadcast(Tensor x, int root) {
 Work HostCommunicator::all_to_all(Tensor out, Tensor in) {
   check_exchange(out, in, size());
   const std::int64_t share = in.count() / size();
-  return run(record_of(CollectiveOp::kAllToAll, in.dtype, share), in, size(), in.bytes(), [&](const Window& window) {
-    for (int d = 0; d < size(); ++d) {
-      const int r = (rank() + d) % size();
-      copy_bytes(out.data + bytes_of(r * share + window.begin, in.dtype),
-                 window.views[static_cast<std::size_t>(r)] + static_cast<std::size_t>(rank()) * window.stride,
-                 bytes_of(window.count, in.dtype));
-    }
-  });
+  return run(
+      make_record(CollectiveOp::kAllToAll, in.dtype, share), in, size(), in.bytes(), [&](const Window& window) {
+        for (int d = 0; d < size(); ++d) {
+          const int r = (rank() + d) % size();
+          copy_bytes(out.data + bytes_of(r * share + window.begin, in.dtype),
+                     window.views[static_cast<std::size_t>(r)] + static_cast<std::size_t>(rank()) * window.stride,
+                     bytes_of(window.count, in.dtype));
+        }
+      });
 }
 
 Work HostCommunicator::send(Tensor x, int to) {
@@ -230,15 +228,19 @@ Work HostCommunicator::recv(Tensor x, int from) {
 }
 
 void HostCommunicator::barrier() {
-  CallRecord record = record_of(CollectiveOp::kBarrier, DType::kU8, 0);
-  group_->enter(record, {Place::kNothing, 0}, {});
+  CallRecord record = make_record(CollectiveOp::kBarrier, DType::kU8, 0);
+  agree(record);
+}
+
+std::int64_t HostCommunicator::agree(CallRecord& call) {
+  return group_->enter(call, {Place::kNothing, 0}, {});
 }
 
 HostCommunicator::Shared HostCommunicator::share(int leader, std::size_t bytes, Commit commit) {
   HostWorld& world = group_->world();
   Shared shared;
   BlockTicket ticket;
-  CallRecord record = record_of(CollectiveOp::kShare, DType::kU8, 0);
+  CallRecord record = make_record(CollectiveOp::kShare, DType::kU8, 0);
   try {
     if (leader == rank()) {
       shared.id = world.take_id();
@@ -266,7 +268,7 @@ HostCommunicator::Shared HostCommunicator::share(int leader, std::size_t bytes, 
 }
 
 std::unique_ptr<Communicator> HostCommunicator::split(int color, int key) {
-  CallRecord record = record_of(CollectiveOp::kSplit, DType::kU8, 0);
+  CallRecord record = make_record(CollectiveOp::kSplit, DType::kU8, 0);
   record.entry_value = color;
   record.entry_key = key;
   group_->enter(record, {Place::kNothing, 0}, {});
@@ -288,7 +290,7 @@ std::unique_ptr<Communicator> HostCommunicator::split(int color, int key) {
 Buffer HostCommunicator::symmetric_buffer(Device& device, std::size_t bytes) {
   const bool reachable_anyway = group_->world().options().reach == HostOptions::Reach::kEverywhere;
   if (reachable_anyway || device.kind() != DeviceKind::kCpu) return Buffer(device, bytes);
-  CallRecord record = record_of(CollectiveOp::kAllocate, DType::kU8, 0);
+  CallRecord record = make_record(CollectiveOp::kAllocate, DType::kU8, 0);
   record.entry_value = static_cast<std::int64_t>(bytes);
   group_->enter(record, {Place::kNothing, 0}, {});
   std::int64_t largest = 1;

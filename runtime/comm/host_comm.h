@@ -6,13 +6,13 @@
 #include <span>
 #include <vector>
 
-#include "runtime/comm/communicator.h"
+#include "runtime/comm/agreeing_comm.h"
 #include "runtime/comm/host_group.h"
 #include "runtime/comm/host_mail.h"
 
 namespace drivetrain {
 
-class HostCommunicator final : public Communicator {
+class HostCommunicator final : public AgreeingCommunicator {
  public:
   explicit HostCommunicator(std::unique_ptr<HostGroup> group);
 
@@ -33,6 +33,12 @@ class HostCommunicator final : public Communicator {
   std::unique_ptr<Communicator> split(int color, int key) override;
   Buffer symmetric_buffer(Device& device, std::size_t bytes) override;
   void abort(const std::string& reason) noexcept override;
+  std::int64_t agree(CallRecord& call) override;
+
+  // reduce_scatter() whose additions start from `carry` (as out) instead of nothing: the link of a chain over hosts.
+  // An absent carry starts the chain.
+  Work reduce_scatter_onto(Tensor out, Tensor in, ReduceOp op, Tensor carry);
+  const std::shared_ptr<HostWorld>& shared_world() const { return group_->shared_world(); }
 
  private:
   // How the data of a collective reaches the peers.

@@ -70,6 +70,7 @@ void HostGroup::wait(PhaseFlag& flag, std::uint32_t target, int peer, const Call
 }
 
 void HostGroup::look_around(std::uint32_t target, int peer, const CallRecord& call, std::int64_t waiting_since_ns) {
+  world_->waiting();
   world_->check();
   const std::int64_t now_ns = steady_now_ns();
   const std::string what = call.describe() + " #" + std::to_string(call.sequence) + " in " + describe();

@@ -86,6 +86,7 @@ void HostWorld::fail(ErrorKind kind, const std::string& reason) noexcept {
   std::memcpy(header().reason, reason.data(), n);
   header().reason[n] = '\0';
   header().failed.store(WorldBlock::kFailed, std::memory_order_release);
+  if (on_failure_) on_failure_(kind, reason);
 }
 
 void HostWorld::throw_failure() const {

@@ -2,6 +2,7 @@
 // failure note that wakes everybody. Shared by all communicators of the rank; not a communicator itself.
 #pragma once
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -47,6 +48,13 @@ class HostWorld {
   // The address, here, of what host member `owner` calls `place`. Throws kLogic if this rank has released it.
   std::byte* resolve(int owner, const Place& place) const;
 
+  // Called on the rank that fails first, to tell other hosts; and while waiting, to hear from them.
+  void set_on_failure(std::function<void(ErrorKind, const std::string&)> f) { on_failure_ = std::move(f); }
+  void set_on_wait(std::function<void()> f) { on_wait_ = std::move(f); }
+  void waiting() const {
+    if (on_wait_) on_wait_();
+  }
+
   void note_call(std::uint32_t group, const CallRecord& call);
   // First failure wins; later ones are dropped. Everybody's pending and later collectives throw it.
   void fail(ErrorKind kind, const std::string& reason) noexcept;
@@ -79,6 +87,8 @@ class HostWorld {
   std::vector<int> ranks_;
   int self_;
   HostOptions options_;
+  std::function<void(ErrorKind, const std::string&)> on_failure_;
+  std::function<void()> on_wait_;
   mutable std::mutex mutex_;  // of allocations_: buffers may be released on another thread
   std::map<std::uint32_t, Allocation> allocations_;
 };

@@ -15,7 +15,7 @@ struct MpiSession::Impl {
   std::vector<int> host_ranks;
 };
 
-MpiSession::MpiSession() : impl_(std::make_unique<Impl>()) {
+MpiSession::MpiSession(int ranks_per_host) : impl_(std::make_unique<Impl>()) {
   int running = 0, over = 0;
   check_mpi(MPI_Initialized(&running), "MPI_Initialized");
   check_mpi(MPI_Finalized(&over), "MPI_Finalized");
@@ -29,8 +29,11 @@ MpiSession::MpiSession() : impl_(std::make_unique<Impl>()) {
   check_mpi(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
   check_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &impl_->rank), "MPI_Comm_rank");
   check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &impl_->size), "MPI_Comm_size");
-  check_mpi(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &impl_->host),
-            "MPI_Comm_split_type");
+  if (ranks_per_host > 0)
+    check_mpi(MPI_Comm_split(MPI_COMM_WORLD, impl_->rank / ranks_per_host, 0, &impl_->host), "MPI_Comm_split");
+  else
+    check_mpi(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &impl_->host),
+              "MPI_Comm_split_type");
   int on_host = 0;
   check_mpi(MPI_Comm_size(impl_->host, &on_host), "MPI_Comm_size");
   impl_->host_ranks.resize(static_cast<std::size_t>(on_host));

@@ -13,8 +13,9 @@ namespace drivetrain {
 
 class MpiSession final : public JobSession {
  public:
-  // Throws kComm when MPI cannot start here.
-  MpiSession();
+  // Throws kComm when MPI cannot start here. ranks_per_host > 0 treats blocks of so many ranks as hosts of their own,
+  // which lets one machine stand for several; otherwise MPI says who shares a host.
+  explicit MpiSession(int ranks_per_host = 0);
   // MPI_Finalize waits for all peers, so it is only called when nothing went wrong: the session was not spoiled and no
   // exception is on its way.
   ~MpiSession() override;
@@ -24,6 +25,7 @@ class MpiSession final : public JobSession {
   int rank() const;
   int size() const;
   void spoil() noexcept override { spoiled_.store(true); }
+  bool spoiled() const noexcept { return spoiled_.load(); }
 
   // World ranks of the processes on this host, in order, this one among them.
   const std::vector<int>& host_ranks() const;

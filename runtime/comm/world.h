@@ -13,6 +13,8 @@
 
 namespace drivetrain {
 
+// kAuto and kHost: shared memory inside each host, MPI across hosts. kShm: the same, refusing more than one host.
+// kMpi: MPI for everything.
 enum class Transport { kAuto, kShm, kMpi, kHost };
 
 struct CommOptions {
@@ -26,7 +28,8 @@ struct ProcessPlace {
 };
 ProcessPlace process_place();
 
-// Alone: "self", without MPI. Under mpirun or srun: MPI is initialised; ranks of one host talk through shared memory.
+// Alone: "self", without MPI. Under mpirun or srun: MPI is initialised; ranks of one host talk through shared memory, hosts
+// through MPI.
 // Throws kComm when ranks disagree or MPI cannot start, kPreflight when the host has too little shared memory.
 // Once per process.
 std::unique_ptr<Communicator> open_world(const CommOptions& options);

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <string>
 
-#include "runtime/comm/world.h"
+#include "runtime/comm/world_of_session.h"
 
 namespace drivetrain::test {
 namespace {
@@ -15,14 +15,22 @@ std::unique_ptr<Communicator>& world_slot() {
   return world;
 }
 
-// "--transport shm|mpi|auto" is ours, the rest is GoogleTest's.
-Transport transport_of(int argc, char** argv) {
-  for (int i = 1; i + 1 < argc; ++i) {
-    if (std::string(argv[i]) != "--transport") continue;
-    const std::string value = argv[i + 1];
-    return value == "shm" ? Transport::kShm : value == "mpi" ? Transport::kMpi : Transport::kAuto;
-  }
-  return Transport::kAuto;
+// "--transport shm|mpi|auto" and "--ranks-per-host N" (blocks of ranks stand for hosts) are ours, the rest is
+// GoogleTest's.
+std::string option(int argc, char** argv, const std::string& key) {
+  for (int i = 1; i + 1 < argc; ++i)
+    if (argv[i] == key) return argv[i + 1];
+  return "";
+}
+
+std::unique_ptr<Communicator> open(int argc, char** argv) {
+  CommOptions options;
+  options.timeout = std::chrono::seconds(60);
+  const std::string transport = option(argc, argv, "--transport"), block = option(argc, argv, "--ranks-per-host");
+  if (transport == "shm") options.transport = Transport::kShm;
+  if (transport == "mpi") options.transport = Transport::kMpi;
+  if (block.empty()) return open_world(options);
+  return open_world_of(std::make_shared<MpiSession>(std::stoi(block)), options);
 }
 
 // A failed rank must not leave its peers in a collective of the next test.
@@ -37,11 +45,8 @@ class EndJobOnFailure final : public testing::EmptyTestEventListener {
 
 int run(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  CommOptions options;
-  options.transport = transport_of(argc, argv);
-  options.timeout = std::chrono::seconds(60);
   try {
-    world_slot() = open_world(options);
+    world_slot() = open(argc, argv);
   } catch (const Error& error) {
     std::fprintf(stderr, "cannot open the world: %s\n", error.what());
     abort_world(1);

@@ -11,6 +11,18 @@ namespace {
 
 using test::mpi_test_world;
 
+// The whole grid within a host; over MPI, where every step may cost a time slice on a busy machine, its corners.
+void check_transport(Communicator& world, test::Workspace& w) {
+  if (world.transport() == "shm") return test::check_grid(world, w, 100003);
+  for (const std::int64_t count : {0, 1, 31, 1024}) test::check_every_collective<float>(world, w, count);
+  test::check_every_collective<bf16>(world, w, 1024);
+  test::check_every_collective<f16>(world, w, 7);
+  test::check_every_collective<std::int32_t>(world, w, 3);
+  test::check_every_collective<std::uint8_t>(world, w, 31);
+  test::check_every_collective<double>(world, w, 100003);
+  test::check_every_collective<bf16>(world, w, 100003);
+}
+
 TEST(World, KnowsItsPlace) {
   Communicator& world = mpi_test_world();
   const ProcessPlace place = process_place();
@@ -24,7 +36,7 @@ TEST(World, OrdinaryMemoryIsExact) {
   Communicator& world = mpi_test_world();
   std::vector<std::byte> memory(test::workspace_bytes(world.size(), 100003));
   test::Workspace w{memory.data(), memory.size()};
-  test::check_grid(world, w, 100003);
+  check_transport(world, w);
 }
 
 TEST(World, SymmetricMemoryIsExact) {
@@ -32,7 +44,22 @@ TEST(World, SymmetricMemoryIsExact) {
   test::HostMemoryDevice device;
   const Buffer memory = world.symmetric_buffer(device, test::workspace_bytes(world.size(), 100003));
   test::Workspace w{memory.data(), memory.bytes()};
-  test::check_grid(world, w, 100003);
+  check_transport(world, w);
+}
+
+TEST(World, LargeWindowsAreExact) {
+  Communicator& world = mpi_test_world();
+  const std::int64_t count = 1'500'001;  // several windows and a ragged end on every transport
+  std::vector<std::byte> memory(test::workspace_bytes(world.size(), count));
+  test::Workspace w{memory.data(), memory.size()};
+  for (const ReduceOp op : test::kReduceOps) test::check_all_reduce<float>(world, w, count, op);
+  test::check_all_reduce<bf16>(world, w, count, ReduceOp::kSum);
+  test::check_reduce<std::int32_t>(world, w, count, ReduceOp::kAverage);
+  test::check_reduce_scatter<float>(world, w, count, ReduceOp::kSum, test::Placement::kInPlace);
+  test::check_all_gather<float>(world, w, count, test::Placement::kInPlace);
+  test::check_broadcast<float>(world, w, count, 1);
+  test::check_all_to_all<float>(world, w, count);
+  test::check_ring<float>(world, w, count);
 }
 
 TEST(World, GroupsWorkOnTheSameMemory) {

@@ -1,0 +1,15 @@
+// A communicator that can compare a call over its members without moving data, so that others can be built from it.
+#pragma once
+#include "runtime/comm/call_record.h"
+#include "runtime/comm/communicator.h"
+
+namespace drivetrain {
+
+class AgreeingCommunicator : public Communicator {
+ public:
+  // Collective. Throws kComm on every rank, naming both calls, when members bring different calls. Fills in the
+  // record's sequence number and arrival; returns the last arrival, 0 where the transport cannot tell.
+  virtual std::int64_t agree(CallRecord& call) = 0;
+};
+
+}  // namespace drivetrain
