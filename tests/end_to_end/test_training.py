@@ -1,0 +1,144 @@
+"""Training as users run it: repeatable, resumable, layout-free, and honest when it fails."""
+
+import shutil
+
+from support import *
+
+
+class Identities(EndToEnd):
+    def test_same_command_twice_is_bit_identical(self):  # TR-31
+        a = self.losses(self.train("a", ranks=2, precision__compute="bf16"))
+        b = self.losses(self.train("b", ranks=2, precision__compute="bf16"))
+        c = self.losses(self.train("c", ranks=2, precision__compute="bf16", run__seed=8))
+        self.assertEqual(a, b)
+        self.assertNotEqual(a, c)
+
+    def test_layouts_agree(self):
+        one = self.losses(self.train("one"))
+        self.assert_close(one, self.losses(self.train("dp", ranks=2)))
+        self.assert_close(one, self.losses(self.train("tp", ranks=2, parallel__tp=2)))
+        self.assert_close(one, self.losses(self.train("both", ranks=4, parallel__tp=2)))
+
+    def test_resume_equals_the_unbroken_run_with_dropout(self):  # RS-11, RS-09, RS-16
+        options = dict(GPT2, parallel__tp=2, steps=8, eval__every=2, precision__compute="bf16")
+        whole = self.train("whole", ranks=4, **options)
+        # What a job killed between two checkpoints leaves: the newest is that of step 4, metrics go further.
+        self.drivetrain("train", self.config("cut", **{**options, "checkpoint__every": 4}), ranks=4)
+        cut = self.folder / "runs/cut"
+        shutil.rmtree(cut / "checkpoints/step-000008")
+        (cut / "checkpoints/latest").unlink()
+        done = self.drivetrain("train", self.config("cut", **{**options, "checkpoint__every": 4}), ranks=4)
+        self.assertIn("step 4", done.stderr + done.stdout)
+        self.assertEqual(self.losses(whole), self.losses(self.metrics("cut")))
+        self.assertEqual([r["tokens"] for r in whole], [r["tokens"] for r in self.metrics("cut")])
+        self.assertEqual([r.get("eval_loss") for r in whole], [r.get("eval_loss") for r in self.metrics("cut")])
+
+    def test_resume_at_another_layout(self):  # RS-07
+        whole = self.losses(self.train("whole", ranks=2, steps=6))
+        self.train("moved", ranks=4, steps=6, checkpoint__every=3)
+        shutil.rmtree(self.folder / "runs/moved/checkpoints/step-000006")
+        moved = self.train("moved", ranks=2, steps=6, parallel__tp=2, checkpoint__every=3)
+        self.assert_close(whole, self.losses(moved))
+
+    def test_weight_decay_spares_norms_and_biases(self):  # TR-20
+        tensors = []
+        for decay in ("0", "0.1"):
+            name = f"decay{decay}"
+            self.train(name, **GPT2, steps=1, optimizer__weight_decay=decay, schedule__warmup=0)
+            self.drivetrain("export", f"runs/{name}", name + "-out", "--dtype", "fp32")
+            tensors.append(read_safetensors(self.folder / (name + "-out") / "model.safetensors"))
+        for name, (shape, values) in tensors[0].items():
+            exempt = ".ln_" in name or name.endswith(".bias")
+            self.assertEqual(values == tensors[1][name][1], exempt, name)
+
+
+class Outputs(EndToEnd):
+    def test_eval_generate_export_agree(self):  # CK-04, CK-10
+        rows = self.train("run", ranks=2, parallel__tp=2, steps=4)
+        config = self.config("run", parallel__tp=2, steps=4)
+        text = self.drivetrain("eval", config, ranks=2).stdout
+        self.assertIn(f"loss {rows[-1]['eval_loss']:.6f}", text)
+        self.drivetrain("export", "runs/run", "out", "--dtype", "fp32")
+        tensors = read_safetensors(self.folder / "out/model.safetensors")
+        self.assertEqual(tensors["model.embed_tokens.weight"][0], [257, 32])
+        self.assertNotIn("lm_head.weight", tensors)
+        alone = self.drivetrain("eval", self.config("alone"), "--from", "out").stdout
+        loss = float(alone.split("loss ")[1].split()[0])
+        self.assertAlmostEqual(loss, rows[-1]["eval_loss"], delta=1e-5)
+        greedy = [self.drivetrain("generate", self.config("alone"), "--from", w, "--prompt", "word1 ", "-t", "12").stdout
+                  for w in ("out", "runs/run")]
+        self.assertEqual(greedy[0], greedy[1])
+        timing = self.drivetrain("generate", self.config("alone"), "--from", "out", "--prompt", "w", "-t", "5",
+                                 "--temperature", "1", "--top-k", "5", "--seed", "3").stderr
+        self.assertIn("time to first token", timing)
+        self.assertIn("tokens/s", timing)
+
+    def test_run_folder(self):
+        rows = self.train("run", ranks=2, checkpoint__every=2, checkpoint__keep=2)
+        run = self.folder / "runs/run"
+        self.assertEqual((run / "checkpoints/latest").read_text().strip(), "step-000006")
+        self.assertEqual(sorted(p.name for p in (run / "checkpoints").glob("step-*")), ["step-000004", "step-000006"])
+        self.assertTrue((run / "config.yaml").exists())
+        self.assertTrue((run / "ledger/rank-00001.bin").exists())
+        for key in ("step", "loss", "lr", "grad_norm", "tokens", "tokens_per_s", "mfu", "step_ms"):
+            self.assertIn(key, rows[0])
+        self.assertEqual(rows[0]["tokens"], 8 * 32)  # MF-12: the whole window, not one micro-batch
+
+    def test_plan_starts_nothing_and_says_whether_it_fits(self):
+        fits = self.drivetrain("plan", self.config(), "-n", "2").stdout
+        self.assertIn("fits", fits)
+        self.drivetrain("plan", self.config("small", memory__limit_gb=0.0001), "-n", "2", expect=71)
+        self.assertFalse((self.folder / "runs").exists())
+
+
+class Faults(EndToEnd):
+    def test_nan_stops_the_run_and_saves_nothing(self):
+        done = self.drivetrain("train", self.config(optimizer__lr="1e30", optimizer__clip=0, schedule__warmup=0),
+                               ranks=2, expect=20)
+        self.assertRegex(done.stdout + done.stderr, r"step \d+")
+        self.assertFalse(list((self.folder / "runs/run/checkpoints").glob("step-*")))
+
+    def test_stop_signal_saves_and_the_same_command_continues(self):
+        options = dict(steps=400, telemetry__every=1)
+        unbroken = self.train("whole", ranks=2, **options)
+        process = subprocess.Popen(self.command(2, "train", self.config("cut", **options)), cwd=self.folder,
+                                   env=self.environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        metrics = self.folder / "runs/cut/metrics.jsonl"
+        self.wait_for(lambda: metrics.exists() and metrics.read_text().count("\n") > 3)
+        process.send_signal(signal.SIGUSR1)
+        self.assertEqual(process.wait(timeout=30), 75)
+        self.assertLess(len(self.metrics("cut")), 400)
+        self.drivetrain("train", self.config("cut", **options), ranks=2)
+        self.assertEqual(self.losses(unbroken), self.losses(self.metrics("cut")))
+
+    def test_bad_configurations_stop_before_any_step(self):
+        for change, words in [
+            (dict(parallel__tp=3), ["parallel.tp", "3"]),
+            (dict(parallel__tp=4, model__override="{layers: 2, dim: 32, heads: 4, kv_heads: 2, ffn: 64}"),
+             ["num_key_value_heads", "4"]),  # CK-01
+            (dict(batch__global=6), ["batch.global", "6"]),
+            (dict(data__seq_len=5000), ["seq_len", "5000"]),
+            (dict(data__train="[nowhere.txt]"), ["nowhere.txt"]),
+            (dict(model__preset="gpt9"), ["gpt9", "gpt2-124m"]),
+        ]:
+            ranks = 4 if "parallel__tp" in change else 2
+            done = self.drivetrain("train", self.config(**change), ranks=ranks, expect=None)
+            text = done.stdout + done.stderr
+            self.assertNotEqual(done.returncode, 0, change)
+            for word in words:
+                self.assertIn(word, text)
+            self.assertFalse((self.folder / "runs/run/metrics.jsonl").exists(), change)
+
+    def test_bad_json_stops_every_rank(self):  # TK-19
+        lines = ['{"text": "one two three four"}'] * 5
+        lines[2] = "{bad"
+        (self.folder / "data.jsonl").write_text("\n".join(lines))
+        done = self.drivetrain("train", self.config(data__train="[data.jsonl]", data__seq_len=8), ranks=2, expect=65)
+        self.assertIn("data.jsonl:3", done.stdout + done.stderr)
+        done = self.drivetrain("train", self.config(data__train="[data.jsonl]", data__seq_len=8, data__on_error="skip",
+                                                    steps=1, schedule__warmup=0), ranks=2)
+        self.assertIn("4 records", done.stdout + done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
