@@ -12,16 +12,16 @@
 #include "runtime/checkpoint/manifest.h"
 #include "runtime/comm/thread_comm.h"
 #include "tests/runtime/checkpoint/small_model.h"
-#include "tests/runtime/checkpoint/testing.h"
+#include "tests/runtime/checkpoint/test_files.h"
 
 namespace drivetrain {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::error_text;
-using testing::RankStore;
-using testing::small_options;
-using testing::TemporaryFolder;
+using test::error_text;
+using test::RankStore;
+using test::small_options;
+using test::TemporaryFolder;
 
 TrainState state_at(std::int64_t step) {
   TrainState s;
@@ -90,7 +90,7 @@ TEST_F(CheckpointFaults, KilledInsideASave) {
        {SaveStage::kFolderMade, SaveStage::kTensorWritten, SaveStage::kFileSynced, SaveStage::kManifestWritten,
         SaveStage::kDoneWritten, SaveStage::kRenamed, SaveStage::kLatestReplaced, SaveStage::kPruned}) {
     fs::remove_all(folder_ / "step-000002");
-    testing::write_bytes(folder_ / "latest", "step-000001\n");
+    test::write_bytes(folder_ / "latest", "step-000001\n");
     const int status = in_child([&] {
       save(2, 2, [&](int) {
         return [fatal](SaveStage stage) {
@@ -193,7 +193,7 @@ TEST_F(CheckpointFaults, DiskFull) {
 }
 
 TEST_F(CheckpointFaults, FolderThatCannotBeMade) {
-  testing::write_bytes(folder_, "a file in the way");
+  test::write_bytes(folder_, "a file in the way");
   for (const std::string& text : save(2, 1, {})) {
     EXPECT_CONTAINS(text, "rank 0 of 2");
     EXPECT_CONTAINS(text, folder_.string());

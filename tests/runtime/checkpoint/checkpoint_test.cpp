@@ -9,17 +9,17 @@
 #include "runtime/checkpoint/write_plan.h"
 #include "runtime/comm/thread_comm.h"
 #include "tests/runtime/checkpoint/small_model.h"
-#include "tests/runtime/checkpoint/testing.h"
+#include "tests/runtime/checkpoint/test_files.h"
 
 namespace drivetrain {
 namespace {
 
 namespace fs = std::filesystem;
 using Notes = std::vector<std::pair<std::string, std::string>>;
-using testing::error_text;
-using testing::RankStore;
-using testing::small_options;
-using testing::TemporaryFolder;
+using test::error_text;
+using test::RankStore;
+using test::small_options;
+using test::TemporaryFolder;
 
 struct Layout {
   int dp, tp;
@@ -56,7 +56,7 @@ class CheckpointTest : public ::testing::Test {
     });
   }
   // The error that loading with this table gives, the same on every rank.
-  std::string load_error(const fs::path& checkpoint, std::list<Parameter> table = testing::small_table()) {
+  std::string load_error(const fs::path& checkpoint, std::list<Parameter> table = test::small_table()) {
     std::vector<std::string> texts(2);
     run_thread_ranks(2, [&](Communicator& world) {
       RankStore rank(world, {2, 1}, small_options(DType::kBF16, StoreOptions::Shard::kOptimizer), table);
@@ -198,7 +198,7 @@ TEST(WritePlan, BalancesLargeTensors) {
 
 TEST_F(CheckpointTest, MoreRanksThanTensors) {
   std::list<Parameter> table;
-  table.push_back(testing::vector("bias", Split::kNone, {{6, "bias", 0, 6, false}}));
+  table.push_back(test::vector("bias", Split::kNone, {{6, "bias", 0, 6, false}}));
   run_thread_ranks(4, [&](Communicator& world) {
     RankStore rank(world, {4, 1}, small_options(DType::kF32, StoreOptions::Shard::kOptimizer), table);
     rank.fill();
@@ -214,7 +214,7 @@ TEST_F(CheckpointTest, KeepsTheNewestAndLatest) {
   EXPECT_FALSE(CheckpointFolder(folder_).newest());
   for (const std::int64_t step : {1, 2, 3, 4}) save({2, 1}, step, 2);
   EXPECT_EQ(entries(folder_), (std::set<std::string>{"latest", "step-000003", "step-000004"}));
-  EXPECT_EQ(testing::read_bytes(folder_ / "latest"), "step-000004\n");
+  EXPECT_EQ(test::read_bytes(folder_ / "latest"), "step-000004\n");
   save({2, 1}, 2, 1);  // after going back: the one just saved is never pruned
   EXPECT_EQ(entries(folder_), (std::set<std::string>{"latest", "step-000002"}));
   save({1, 1}, 5, 0);
@@ -238,13 +238,13 @@ TEST_F(CheckpointTest, NewestPassesOverWhatIsNotComplete) {
   save({2, 1}, 2);
   save({2, 1}, 3);
   const CheckpointFolder checkpoints(folder_);
-  testing::write_bytes(folder_ / "latest", "step-000002\n");
+  test::write_bytes(folder_ / "latest", "step-000002\n");
   EXPECT_EQ(checkpoints.newest(), folder_ / "step-000002");
   for (const char* bad : {"", "../elsewhere", "step-000009\n", "step-2"}) {
-    testing::write_bytes(folder_ / "latest", bad);
+    test::write_bytes(folder_ / "latest", bad);
     EXPECT_EQ(checkpoints.newest(), folder_ / "step-000003") << bad;
   }
-  testing::write_bytes(folder_ / "latest", "step-000003\n");
+  test::write_bytes(folder_ / "latest", "step-000003\n");
   fs::resize_file(folder_ / "step-000003" / "rank-00001.safetensors", 100);
   EXPECT_EQ(checkpoints.newest(), folder_ / "step-000002");
   fs::remove(folder_ / "step-000002" / "DONE");
@@ -256,17 +256,17 @@ TEST_F(CheckpointTest, NewestPassesOverWhatIsNotComplete) {
 TEST_F(CheckpointTest, DamageIsNamed) {
   save({2, 1}, 1);
   const fs::path checkpoint = folder_ / "step-000001", victim = checkpoint / "rank-00001.safetensors";
-  const std::string good = testing::read_bytes(victim);
+  const std::string good = test::read_bytes(victim);
   std::string bad = good;
   bad[bad.size() - 3] = static_cast<char>(bad[bad.size() - 3] ^ 1);
-  testing::write_bytes(victim, bad);
+  test::write_bytes(victim, bad);
   EXPECT_CONTAINS(load_error(checkpoint), victim.string() + " is damaged");
   EXPECT_CONTAINS(error_text(ErrorKind::kData, [&] { open_checkpoint_weights(run_.path()); }), "is damaged");
   fs::remove(victim);
   EXPECT_CONTAINS(load_error(checkpoint), victim.string());
-  testing::write_bytes(victim, good);
+  test::write_bytes(victim, good);
   expect_loadable(checkpoint, 1);
-  testing::write_bytes(checkpoint / "manifest.json", testing::read_bytes(checkpoint / "manifest.json") + " ");
+  test::write_bytes(checkpoint / "manifest.json", test::read_bytes(checkpoint / "manifest.json") + " ");
   EXPECT_CONTAINS(load_error(checkpoint), "manifest.json is damaged");
   fs::remove(checkpoint / "DONE");
   EXPECT_CONTAINS(load_error(checkpoint), "no complete checkpoint");
@@ -277,9 +277,9 @@ TEST_F(CheckpointTest, UnknownFormatIsRefusedNotSkipped) {
   save({1, 1}, 1);
   save({1, 1}, 2);
   const fs::path manifest = folder_ / "step-000002" / "manifest.json";
-  std::string text = testing::read_bytes(manifest);
+  std::string text = test::read_bytes(manifest);
   text.replace(text.find("\"format\": 1"), 11, "\"format\": 9");
-  testing::write_bytes(manifest, text);
+  test::write_bytes(manifest, text);
   write_done(folder_ / "step-000002");
   EXPECT_EQ(CheckpointFolder(folder_).newest(), folder_ / "step-000002");
   EXPECT_CONTAINS(load_error(folder_ / "step-000002"), "format 9 is not known");
@@ -288,10 +288,10 @@ TEST_F(CheckpointTest, UnknownFormatIsRefusedNotSkipped) {
 // RS-13: nothing is loaded when a shape differs, in weights or in optimizer state.
 TEST_F(CheckpointTest, OtherShapesAreRefused) {
   save({2, 1}, 1);
-  std::list<Parameter> table = testing::small_table();
+  std::list<Parameter> table = test::small_table();
   for (Parameter& p : table)
     if (p.name == "bias") p.blocks[0].rows = p.blocks[0].hf_rows = 16;
-  table.push_back(testing::vector("new", Split::kNone, {{2, "new", 0, 2, false}}));
+  table.push_back(test::vector("new", Split::kNone, {{2, "new", 0, 2, false}}));
   table.pop_front();
   const std::string text = load_error(folder_ / "step-000001", table);
   for (const char* prefix : {"", "m.", "v."}) {
@@ -320,7 +320,7 @@ TEST_F(CheckpointTest, WeightsOfARun) {
                   "no complete checkpoint");
   save({2, 2}, 1);
   save({2, 2}, 2);
-  testing::write_full(testing::small_table(), run_ / "model.safetensors", "");
+  test::write_full(test::small_table(), run_ / "model.safetensors", "");
   const auto original = open_tensor_folder(run_.path());
   for (const fs::path& path : {run_.path(), folder_, folder_ / "step-000001"}) {
     const auto weights = open_checkpoint_weights(path);

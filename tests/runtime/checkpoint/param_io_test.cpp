@@ -6,16 +6,16 @@
 
 #include "runtime/comm/thread_comm.h"
 #include "tests/runtime/checkpoint/small_model.h"
-#include "tests/runtime/checkpoint/testing.h"
+#include "tests/runtime/checkpoint/test_files.h"
 
 namespace drivetrain {
 namespace {
 
-using testing::error_text;
-using testing::RankStore;
-using testing::small_options;
-using testing::small_table;
-using testing::TemporaryFolder;
+using test::error_text;
+using test::RankStore;
+using test::small_options;
+using test::small_table;
+using test::TemporaryFolder;
 
 bool nothing(const std::string&) {
   return false;
@@ -23,7 +23,7 @@ bool nothing(const std::string&) {
 
 class ParamIoTest : public ::testing::Test {
  protected:
-  void SetUp() override { testing::write_full(small_table(), folder_ / "model.safetensors", ""); }
+  void SetUp() override { test::write_full(small_table(), folder_ / "model.safetensors", ""); }
   std::unique_ptr<TensorSource> source() const { return open_tensor_folder(folder_.path()); }
   TemporaryFolder folder_;
 };
@@ -35,8 +35,7 @@ TEST_F(ParamIoTest, ReadsEveryLocalPart) {
       for (int tp_rank = 0; tp_rank < tp; ++tp_rank) {
         std::vector<float> local(static_cast<std::size_t>(local_count(p, tp)), 99.0f);
         read_local(p, *tensors, tp, tp_rank, local);
-        EXPECT_EQ(local, testing::expected_local(p, "", tp, tp_rank))
-            << p.name << " tp " << tp << " rank " << tp_rank;
+        EXPECT_EQ(local, test::expected_local(p, "", tp, tp_rank)) << p.name << " tp " << tp << " rank " << tp_rank;
       }
     }
   }
@@ -52,7 +51,7 @@ TEST_F(ParamIoTest, ReadLocalRefuses) {
   EXPECT_CONTAINS(shape, "[14, 8]");
   p.blocks[0].hf_name = "absent";
   EXPECT_CONTAINS(error_text(ErrorKind::kData, [&] { read_local(p, *source(), 1, 0, local); }), "'absent'");
-  Parameter uneven = testing::matrix("uneven", 8, Split::kCols, {{6, "down", 0, 6, false}});
+  Parameter uneven = test::matrix("uneven", 8, Split::kCols, {{6, "down", 0, 6, false}});
   local.resize(static_cast<std::size_t>(local_count(uneven, 3)));
   EXPECT_CONTAINS(error_text(ErrorKind::kLogic, [&] { read_local(uneven, *source(), 3, 0, local); }), "8 columns");
 }
@@ -75,11 +74,11 @@ TEST_F(ParamIoTest, CheckListsEveryFault) {
   EXPECT_CONTAINS(text, "wrong shape: 'norm' is [4, 8]");
   EXPECT_CONTAINS(text, "unknown: 'extra' [8, 8]");
   EXPECT_CONTAINS(text, "unknown: 'h.0.mask'");
-  EXPECT_FALSE(testing::contains(text, "'v'"));
+  EXPECT_FALSE(test::contains(text, "'v'"));
   const std::string less = error_text(ErrorKind::kData, [&] {
     check_tensors(store, *changed, [](const std::string& name) { return name.ends_with("mask"); });
   });
-  EXPECT_FALSE(testing::contains(less, "mask"));
+  EXPECT_FALSE(test::contains(less, "mask"));
   EXPECT_CONTAINS(less, "'extra'");
 }
 
@@ -95,7 +94,7 @@ TEST_F(ParamIoTest, FullTensorsHaveTheShapesOfTheFile) {
 
 TEST_F(ParamIoTest, ContradictingTablesAreRefused) {
   const auto refused = [](std::vector<Block> blocks) {
-    Parameter p = testing::matrix("p", 4, Split::kRows, std::move(blocks));
+    Parameter p = test::matrix("p", 4, Split::kRows, std::move(blocks));
     ParamStore store;
     store.add(p);
     return error_text(ErrorKind::kLogic, [&] { full_tensors(store); });
@@ -180,8 +179,8 @@ TEST_F(ParamIoTest, ExportToHalfRefusesWhatOverflows) {
 // A parameter larger than what is moved at a time.
 TEST_F(ParamIoTest, LargeTensorsMoveInPortions) {
   std::list<Parameter> table;
-  table.push_back(testing::matrix("rows", 700, Split::kRows, {{3201, "rows", 0, 3201, false}}));
-  table.push_back(testing::matrix("turned", 2200, Split::kCols, {{1001, "turned", 0, 1001, true}}));
+  table.push_back(test::matrix("rows", 700, Split::kRows, {{3201, "rows", 0, 3201, false}}));
+  table.push_back(test::matrix("turned", 2200, Split::kCols, {{1001, "turned", 0, 1001, true}}));
   run_thread_ranks(2, [&](Communicator& world) {
     RankStore rank(world, {1, 2}, small_options(DType::kF32, StoreOptions::Shard::kOff), table);
     rank.fill();
@@ -192,13 +191,13 @@ TEST_F(ParamIoTest, LargeTensorsMoveInPortions) {
     std::vector<float> values(static_cast<std::size_t>(exported->find(name)->count()));
     exported->read(name, 0, values);
     for (std::size_t i = 0; i < values.size(); ++i)
-      ASSERT_EQ(values[i], testing::element("", name, static_cast<std::int64_t>(i))) << name << " " << i;
+      ASSERT_EQ(values[i], test::element("", name, static_cast<std::int64_t>(i))) << name << " " << i;
   }
 }
 
 // One rank alone cannot read: nobody hangs, all say the same.
 TEST_F(ParamIoTest, FailureOnOneRankFailsAll) {
-  testing::write_full({small_table().front()}, folder_ / "part.safetensors", "");
+  test::write_full({small_table().front()}, folder_ / "part.safetensors", "");
   std::array<std::string, 2> texts;
   run_thread_ranks(2, [&](Communicator& world) {
     RankStore rank(world, {2, 1}, small_options(DType::kF32, StoreOptions::Shard::kOptimizer));
@@ -213,7 +212,7 @@ TEST_F(ParamIoTest, FailureOnOneRankFailsAll) {
 TEST_F(ParamIoTest, ExportToAFullDiskLeavesTheOldFile) {
   const std::filesystem::path out = folder_ / "out";
   std::filesystem::create_directory(out);
-  testing::write_bytes(out / "model.safetensors", "old");
+  test::write_bytes(out / "model.safetensors", "old");
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
   const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
@@ -233,7 +232,7 @@ TEST_F(ParamIoTest, ExportToAFullDiskLeavesTheOldFile) {
   std::signal(SIGXFSZ, old_handler);
   EXPECT_CONTAINS(text, ".tmp-model.safetensors");
   EXPECT_CONTAINS(text, "more bytes, the file system has");
-  EXPECT_EQ(testing::read_bytes(out / "model.safetensors"), "old");
+  EXPECT_EQ(test::read_bytes(out / "model.safetensors"), "old");
   EXPECT_FALSE(std::filesystem::exists(out / ".tmp-model.safetensors"));
 }
 

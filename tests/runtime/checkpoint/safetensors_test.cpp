@@ -7,16 +7,16 @@
 #include <cstring>
 #include <random>
 
-#include "tests/runtime/checkpoint/testing.h"
+#include "tests/runtime/checkpoint/test_files.h"
 
 namespace drivetrain {
 namespace {
 
-using testing::error_text;
-using testing::length_prefix;
-using testing::safetensors_bytes;
-using testing::TemporaryFolder;
-using testing::write_bytes;
+using test::error_text;
+using test::length_prefix;
+using test::safetensors_bytes;
+using test::TemporaryFolder;
+using test::write_bytes;
 
 class SafetensorsTest : public ::testing::Test {
  protected:
@@ -94,6 +94,8 @@ TEST_F(SafetensorsTest, HugeHeaderLengthsCK37) {
 }
 
 TEST_F(SafetensorsTest, ShapesAgainstRangesCK40) {
+  EXPECT_CONTAINS(refusal(R"({"a":{"dtype":"F32","shape":[4,4],"data_offsets":[0,68]}})", std::string(68, 'x')),
+                  "takes 64 bytes");
   EXPECT_CONTAINS(refusal(R"({"a":{"dtype":"F32","shape":[4,4],"data_offsets":[0,60]}})", std::string(60, 'x')),
                   "takes 64 bytes");
   EXPECT_CONTAINS(refusal(R"({"a":{"dtype":"F32","shape":[8589934592,8589934592],"data_offsets":[0,4]}})", "1234"),

@@ -12,36 +12,13 @@
 #include <string>
 #include <vector>
 
-#include "kernels/plan_device.h"
+#include "kernels/cpu/cpu_device.h"
+#include "kernels/ops.h"
 #include "runtime/checkpoint/safetensors.h"
 #include "runtime/comm/communicator.h"
 #include "runtime/param_store.h"
-#include "tests/runtime/comm/host_memory_device.h"
 
-namespace drivetrain::testing {
-
-// Host memory, zeroed; the few operations that a store enqueues have nothing left to do.
-class ZeroedHostDevice final : public Device {
- public:
-  DeviceKind kind() const override { return memory_.kind(); }
-  std::string description() const override { return memory_.description(); }
-  Ops& ops() override { return no_ops_->ops(); }
-  std::byte* allocate(std::size_t bytes) override {
-    std::byte* p = memory_.allocate(bytes);
-    std::fill_n(p, bytes, std::byte{0});
-    return p;
-  }
-  void release(std::byte* p) noexcept override { memory_.release(p); }
-  void upload(Tensor dst, std::span<const std::byte> src) override { memory_.upload(dst, src); }
-  void download(std::span<std::byte> dst, Tensor src) override { memory_.download(dst, src); }
-  Event record(Lane) override { return {}; }
-  void wait(Lane, const Event&) override {}
-  void synchronize() override {}
-
- private:
-  test::HostMemoryDevice memory_;
-  std::unique_ptr<PlanDevice> no_ops_ = make_plan_device(nullptr);
-};
+namespace drivetrain::test {
 
 // Element i of the full tensor `name`, as the file stores it; kind: "" for weights, "m", "v". Needs all bits of a float.
 inline float element(const std::string& kind, const std::string& name, std::int64_t i) {
@@ -139,10 +116,11 @@ class RankStore {
             std::list<Parameter> table = small_table())
       : table_(std::move(table)), mesh_(world.split(0, world.rank()), shape) {
     for (Parameter& p : table_) store_.add(p);
-    store_.materialize(device_, mesh_, options);
+    store_.materialize(*device_, mesh_, options);
     for (const char* kind : {"m", "v"}) {
-      moments_.emplace_back(device_, static_cast<std::size_t>(store_.shard_count()) * sizeof(float));
+      moments_.emplace_back(*device_, static_cast<std::size_t>(store_.shard_count()) * sizeof(float));
       optimizer_.emplace_back(kind, moments_.back().tensor(DType::kF32));
+      device_->ops().zero(optimizer_.back().second);
     }
   }
 
@@ -150,7 +128,6 @@ class RankStore {
   Mesh& mesh() { return mesh_; }
   StateTensors& optimizer() { return optimizer_; }
   std::list<Parameter>& table() { return table_; }
-  Device& device() { return device_; }
 
   // Sets values, masters and moments to what the full tensors say, without the code under test.
   void fill() {
@@ -195,7 +172,7 @@ class RankStore {
     return true;
   }
 
-  ZeroedHostDevice device_;
+  std::unique_ptr<Device> device_ = make_cpu_device(1);
   std::list<Parameter> table_;
   mutable Mesh mesh_;
   ParamStore store_;
@@ -207,4 +184,4 @@ inline StoreOptions small_options(DType compute, StoreOptions::Shard shard) {
   return {.compute = compute, .shard = shard, .bucket_bytes = 200 * sizeof(float)};
 }
 
-}  // namespace drivetrain::testing
+}  // namespace drivetrain::test

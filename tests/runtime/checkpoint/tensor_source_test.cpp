@@ -3,15 +3,15 @@
 #include <limits>
 
 #include "runtime/checkpoint/safetensors.h"
-#include "tests/runtime/checkpoint/testing.h"
+#include "tests/runtime/checkpoint/test_files.h"
 
 namespace drivetrain {
 namespace {
 
-using testing::error_text;
-using testing::safetensors_bytes;
-using testing::TemporaryFolder;
-using testing::write_bytes;
+using test::error_text;
+using test::safetensors_bytes;
+using test::TemporaryFolder;
+using test::write_bytes;
 
 template <class T>
 std::string raw(const std::vector<T>& values) {

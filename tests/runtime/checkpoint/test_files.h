@@ -11,7 +11,7 @@
 
 #include "kernels/error.h"
 
-namespace drivetrain::testing {
+namespace drivetrain::test {
 
 class TemporaryFolder {
  public:
@@ -50,7 +50,7 @@ inline ::testing::AssertionResult contains(const std::string& text, const std::s
   if (text.find(part) != std::string::npos) return ::testing::AssertionSuccess();
   return ::testing::AssertionFailure() << '"' << part << "\" is not in \"" << text << '"';
 }
-#define EXPECT_CONTAINS(text, part) EXPECT_TRUE(::drivetrain::testing::contains(text, part))
+#define EXPECT_CONTAINS(text, part) EXPECT_TRUE(::drivetrain::test::contains(text, part))
 
 inline void write_bytes(const std::filesystem::path& file, const std::string& bytes) {
   std::ofstream(file, std::ios::binary) << bytes;
@@ -72,4 +72,4 @@ inline std::string safetensors_bytes(const std::string& json, const std::string&
   return length_prefix(json.size()) + json + data;
 }
 
-}  // namespace drivetrain::testing
+}  // namespace drivetrain::test
