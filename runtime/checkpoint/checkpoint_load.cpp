@@ -116,7 +116,8 @@ TrainState load_checkpoint(const fs::path& checkpoint, ParamStore& store, const 
 }
 
 fs::path find_checkpoint(const fs::path& run_or_checkpoint) {
-  if (checkpoint_step(run_or_checkpoint.filename().string()) >= 0) return run_or_checkpoint;
+  if (checkpoint_step(run_or_checkpoint.filename().string()) >= 0 || is_checkpoint_folder(run_or_checkpoint))
+    return run_or_checkpoint;
   for (const fs::path& folder : {run_or_checkpoint / "checkpoints", run_or_checkpoint})
     if (const auto newest = CheckpointFolder(folder).newest()) return *newest;
   throw Error(ErrorKind::kData,

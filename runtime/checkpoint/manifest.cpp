@@ -122,6 +122,11 @@ std::int64_t checkpoint_step(const std::string& name) {
   return parsed.ec == std::errc() && parsed.ptr == end && checkpoint_name(step) == name ? step : -1;
 }
 
+bool is_checkpoint_folder(const fs::path& folder) {
+  std::error_code error;
+  return fs::exists(folder / kManifestFile, error);
+}
+
 void write_manifest(const fs::path& checkpoint, const CheckpointManifest& manifest) {
   Json files = Json::array(), notes = Json::object();
   for (const auto& f : manifest.files)

@@ -38,6 +38,8 @@ std::string checkpoint_name(std::int64_t step);
 // The step of such a name; -1 for any other.
 std::int64_t checkpoint_step(const std::string& name);
 
+// True when the folder holds a manifest, complete or not.
+bool is_checkpoint_folder(const std::filesystem::path& folder);
 void write_manifest(const std::filesystem::path& checkpoint, const CheckpointManifest& manifest);
 // Marks the checkpoint as complete: DONE holds the hash of the manifest.
 void write_done(const std::filesystem::path& checkpoint);

@@ -83,6 +83,7 @@ void read_local(const Parameter& p, const TensorSource& source, int tp, int tp_r
       read_turned(block, rows, columns, source, out.first(count * width));
     else
       read_rows(block, rows, columns, p.cols, source, out.first(count * width));
+    source.release(block.hf_name);
   }
 }
 

@@ -37,7 +37,7 @@ std::vector<Found> list_checkpoints(const fs::path& folder) {
 
 // Out of sight before its files go, so that nobody takes a half-removed one for a checkpoint.
 void remove_checkpoint(const fs::path& path) {
-  const fs::path hidden = path.parent_path() / (kTemporaryPrefix + "old-" + path.filename().string());
+  const fs::path hidden = path.parent_path() / (std::string(kTemporaryPrefix) + "old-" + path.filename().string());
   fs::remove_all(hidden);
   fs::rename(path, hidden);
   fs::remove_all(hidden);

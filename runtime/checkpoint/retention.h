@@ -7,7 +7,7 @@
 
 namespace drivetrain {
 
-inline const std::string kTemporaryPrefix = ".tmp-";
+inline constexpr const char* kTemporaryPrefix = ".tmp-";
 inline constexpr const char* kLatestFile = "latest";
 
 // Removes what interrupted saves left.

@@ -35,6 +35,8 @@ class SafetensorsFile {
   const std::map<std::string, TensorEntry>& tensors() const;
   const std::map<std::string, std::string>& metadata() const;
   std::span<const std::byte> bytes(const std::string& name) const;
+  // Says that these bytes of the file are not needed soon: they leave the process's resident memory, not its view.
+  void release(std::uint64_t begin, std::uint64_t end) const;
 
  private:
   struct Impl;
@@ -53,6 +55,8 @@ class TensorSource {
   // Throws kData naming file, tensor and element for an integer or F64 that float cannot hold.
   virtual void read(const std::string& name, std::int64_t begin, std::span<float> out) const = 0;
   virtual std::string where(const std::string& name) const = 0;  // file, for messages
+  // Says that the tensor is not needed soon, so that reading a large file stays small in memory. It stays readable.
+  virtual void release(const std::string& name) const = 0;
 };
 std::unique_ptr<TensorSource> open_tensor_folder(const std::filesystem::path& folder);
 std::unique_ptr<TensorSource> open_tensor_files(const std::vector<std::filesystem::path>& files);

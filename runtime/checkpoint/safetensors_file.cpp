@@ -19,6 +19,8 @@ SafetensorsHeader read_header(std::string_view bytes, const std::string& file) {
   if (file_bytes < kLengthBytes + 2)
     throw Error(ErrorKind::kData,
                 file + " has only " + std::to_string(file_bytes) + " bytes: it is cut off or no safetensors file");
+  if (bytes.starts_with("version https://git-lfs"))
+    throw Error(ErrorKind::kData, file + " is a Git LFS pointer, not the weights: run `git lfs pull` in its folder");
   std::uint64_t header_bytes = 0;
   for (std::size_t i = kLengthBytes; i-- > 0;)
     header_bytes = header_bytes << 8 | static_cast<unsigned char>(bytes[i]);
@@ -88,6 +90,10 @@ std::span<const std::byte> SafetensorsFile::bytes(const std::string& name) const
     throw Error(ErrorKind::kData, path().string() + " has no tensor " + in_quotes(name));
   return std::as_bytes(std::span(impl_->mapped.bytes()))
       .subspan(found->second.begin, found->second.end - found->second.begin);
+}
+
+void SafetensorsFile::release(std::uint64_t begin, std::uint64_t end) const {
+  impl_->mapped.release(begin, end);
 }
 
 struct SafetensorsWriter::Impl {

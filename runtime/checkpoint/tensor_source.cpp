@@ -57,13 +57,10 @@ class FileSet final : public TensorSource {
     if (begin < 0 || begin > entry->count() || count > entry->count() - begin)
       throw Error(ErrorKind::kLogic, "elements [" + std::to_string(begin) + ", " + std::to_string(begin + count) +
                                          ") are outside " + in_quotes(name) + " " + shape_text(entry->shape));
-    const std::size_t width = size_of(entry->dtype);
-    const auto bytes =
-        file->bytes(name).subspan(static_cast<std::size_t>(begin) * width, static_cast<std::size_t>(count) * width);
-    if (const auto bad = to_floats(out, entry->dtype, bytes))
-      throw Error(ErrorKind::kData, file->path().string() + ": element " +
-                                        std::to_string(begin + static_cast<std::int64_t>(*bad)) + " of " +
-                                        in_quotes(name) + " cannot be represented as a 32-bit float");
+    for (std::int64_t at = 0; at < count; at += kPortion)
+      read_portion(
+          name, found->second, begin + at,
+          out.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(std::min(kPortion, count - at))));
   }
 
   std::string where(const std::string& name) const override {
@@ -71,11 +68,33 @@ class FileSet final : public TensorSource {
     return found == tensors_.end() ? "no file" : found->second.file->path().string();
   }
 
+  void release(const std::string& name) const override {
+    const auto found = tensors_.find(name);
+    if (found != tensors_.end()) found->second.file->release(found->second.entry->begin, found->second.entry->end);
+  }
+
  private:
+  static constexpr std::int64_t kPortion = std::int64_t{1} << 20;  // elements
+
   struct Located {
     const SafetensorsFile* file;
     const TensorEntry* entry;
   };
+
+  // Full portions are released at once: a large tensor read in one call must not become resident beside its copy.
+  static void read_portion(const std::string& name, const Located& located, std::int64_t begin,
+                           std::span<float> out) {
+    const auto& [file, entry] = located;
+    const std::size_t width = size_of(entry->dtype);
+    const std::size_t at = static_cast<std::size_t>(begin) * width, bytes = out.size() * width;
+    if (const auto bad = to_floats(out, entry->dtype, file->bytes(name).subspan(at, bytes)))
+      throw Error(ErrorKind::kData, file->path().string() + ": element " +
+                                        std::to_string(begin + static_cast<std::int64_t>(*bad)) + " of " +
+                                        in_quotes(name) + " cannot be represented as a 32-bit float");
+    if (static_cast<std::int64_t>(out.size()) == kPortion)
+      file->release(entry->begin + at, entry->begin + at + bytes);
+  }
+
   std::vector<std::unique_ptr<SafetensorsFile>> files_;
   std::map<std::string, Located> tensors_;
 };
@@ -114,6 +133,11 @@ class Renamed final : public TensorSource {
   std::string where(const std::string& name) const override {
     const auto found = stored_names_.find(name);
     return found == stored_names_.end() ? "no file" : source_->where(found->second);
+  }
+
+  void release(const std::string& name) const override {
+    const auto found = stored_names_.find(name);
+    if (found != stored_names_.end()) source_->release(found->second);
   }
 
  private:

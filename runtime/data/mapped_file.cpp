@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string>
@@ -66,6 +67,12 @@ void MappedFile::release_before(std::size_t offset) {
   // Only advice: the bytes stay readable, so a refusal changes nothing but memory use.
   ::madvise(static_cast<char*>(data_) + released_, end - released_, MADV_DONTNEED);
   released_ = end;
+}
+
+void MappedFile::release(std::size_t begin, std::size_t end) const {
+  const std::size_t page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t first = (begin + page - 1) / page * page, last = std::min(end, size_) / page * page;
+  if (first < last) ::madvise(static_cast<char*>(data_) + first, last - first, MADV_DONTNEED);
 }
 
 }  // namespace drivetrain

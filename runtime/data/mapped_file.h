@@ -17,6 +17,8 @@ class MappedFile {
   std::string_view bytes() const { return {static_cast<const char*>(data_), size_}; }
   // Says that bytes before `offset` are not needed soon, so that a pass over a huge file stays small in memory.
   void release_before(std::size_t offset);
+  // The same for bytes [begin, end), in any order.
+  void release(std::size_t begin, std::size_t end) const;
 
  private:
   void* data_ = nullptr;

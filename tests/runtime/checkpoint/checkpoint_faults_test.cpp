@@ -102,8 +102,12 @@ TEST_F(CheckpointFaults, KilledInsideASave) {
     EXPECT_EQ(entries(folder_).contains(".tmp-step-000002"), fatal < SaveStage::kRenamed);
     EXPECT_EQ(entries(folder_).contains("step-000002"), fatal >= SaveStage::kRenamed);
     expect_newest(fatal < SaveStage::kLatestReplaced ? 1 : 2);
-    // The half-written one is replaced when the run comes by again.
+    // The half-written one is replaced when the run comes by again, whatever it held.
+    fs::create_directory(folder_ / ".tmp-step-000002");
+    test::write_bytes(folder_ / ".tmp-step-000002" / "rank-00007.safetensors", "of more ranks");
     ASSERT_EQ(save(2, 2, {}), fine);
+    EXPECT_EQ(entries(folder_ / "step-000002"),
+              (std::set<std::string>{"DONE", "manifest.json", "rank-00000.safetensors", "rank-00001.safetensors"}));
     EXPECT_EQ(entries(folder_), (std::set<std::string>{"latest", "step-000001", "step-000002"}));
     expect_newest(2);
   }

@@ -322,7 +322,7 @@ TEST_F(CheckpointTest, WeightsOfARun) {
   save({2, 2}, 2);
   test::write_full(test::small_table(), run_ / "model.safetensors", "");
   const auto original = open_tensor_folder(run_.path());
-  for (const fs::path& path : {run_.path(), folder_, folder_ / "step-000001"}) {
+  for (const fs::path& path : {run_.path(), folder_, folder_ / "step-000001", folder_ / "step-000001" / ""}) {
     const auto weights = open_checkpoint_weights(path);
     EXPECT_EQ(weights->names(), original->names());
     EXPECT_EQ(weights->find("m.wte"), nullptr);

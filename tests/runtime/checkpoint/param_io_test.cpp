@@ -21,6 +21,16 @@ bool nothing(const std::string&) {
   return false;
 }
 
+std::int64_t resident_file_bytes() {
+  std::ifstream status("/proc/self/status");
+  std::string word;
+  std::int64_t kib = 0;
+  while (status >> word && word != "RssFile:") {
+  }
+  status >> kib;
+  return kib * 1024;
+}
+
 class ParamIoTest : public ::testing::Test {
  protected:
   void SetUp() override { test::write_full(small_table(), folder_ / "model.safetensors", ""); }
@@ -193,6 +203,26 @@ TEST_F(ParamIoTest, LargeTensorsMoveInPortions) {
     for (std::size_t i = 0; i < values.size(); ++i)
       ASSERT_EQ(values[i], test::element("", name, static_cast<std::int64_t>(i))) << name << " " << i;
   }
+}
+
+// The pages of a mapped file count as resident memory: they must not pile up beside the copies made of them.
+TEST_F(ParamIoTest, ReadingALargeFileStaysSmallInMemory) {
+  std::list<Parameter> table;
+  for (const char* name : {"a", "b", "c", "d"}) {
+    table.push_back(test::matrix(name, 2048, Split::kCols, {{2048, name, 0, 2048, name[0] == 'd'}}));  // 16 MiB each
+  }
+  test::write_full(table, folder_ / "large.safetensors", "");
+  const auto large = open_tensor_files({folder_ / "large.safetensors"});
+  std::vector<float> local(2048 * 1024);
+  const std::int64_t before_bytes = resident_file_bytes();
+  for (const Parameter& p : table) read_local(p, *large, 2, 1, local);
+  EXPECT_LT(resident_file_bytes() - before_bytes, 4 << 20);
+  std::vector<float> all(2048 * 2048);
+  for (const Parameter& p : table) {
+    large->read(p.name, 0, all);
+    EXPECT_EQ(all[5], test::element("", p.name, 5));
+  }
+  EXPECT_LT(resident_file_bytes() - before_bytes, 4 << 20);
 }
 
 // One rank alone cannot read: nobody hangs, all say the same.
