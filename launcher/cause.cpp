@@ -37,7 +37,7 @@ Outcome of_verdict(const Evidence& evidence, const EngineVerdict& verdict) {
     }
     case EngineVerdict::Kind::kLaunchFailed: {
       std::string reason = verdict.reason;
-      for (const std::string& line : evidence.last_lines) reason += "; " + line;
+      if (!evidence.last_lines.empty()) reason += "; " + evidence.last_lines.front();
       return {exit_code(ErrorKind::kLaunch), evidence.engine_exit_code, -1, verdict.host, reason};
     }
     case EngineVerdict::Kind::kNodeLost:

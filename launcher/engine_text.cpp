@@ -85,7 +85,10 @@ std::string EngineText::feed(const std::string& bytes) {
     console += take_line(partial_.substr(0, end));
     partial_.erase(0, end + 1);
   }
-  if (partial_.size() > kLongestPartial_bytes) console += std::exchange(partial_, "");
+  if (partial_.size() > kLongestPartial_bytes) {
+    if (in_block_) console += close_block();
+    console += std::exchange(partial_, "");
+  }
   return console;
 }
 

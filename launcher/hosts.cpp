@@ -236,7 +236,7 @@ void wait_for_names(const HostList& list, std::chrono::milliseconds patience, co
                                           " or wait longer with --wait-hosts SECONDS");
     }
     progress("waiting for the address of " + names + " (" + std::to_string(seconds) + " s)");
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(patience - waited);
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(patience - waited);
     std::this_thread::sleep_for(std::min(left, std::chrono::milliseconds(1000)));
   }
 }

@@ -22,9 +22,9 @@ struct HostList {
 using Environment = std::map<std::string, std::string>;
 
 struct HostRequest {
-  std::string host_option;  // "h1:2,h[2-4]:2"; "": not given
-  std::string hostfile;     // "": not given
-  Environment environment;
+  std::string host_option = {};  // "h1:2,h[2-4]:2"; "": not given
+  std::string hostfile = {};     // "": not given
+  Environment environment = {};
   int local_cores = 1;
 };
 
