@@ -18,7 +18,7 @@
 namespace drivetrain::cpu {
 namespace {
 
-constexpr std::int64_t kQueryTile = 96, kKeyTile = 96;  // multiples of kTileLanes
+constexpr std::int64_t kQueryTile = 48, kKeyTile = 192;  // multiples of kTileLanes
 
 // A (queries, keys) tile of probabilities or score gradients as left operand: by rows, and by columns for products
 // over queries. In f32 both are the same memory.

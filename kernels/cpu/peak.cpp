@@ -1,7 +1,8 @@
 #include "kernels/cpu/peak.h"
 
+#include <time.h>
+
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 
 #include "kernels/cpu/bf16_dot.h"
@@ -43,20 +44,26 @@ namespace {
 
 HWY_EXPORT(f32_rounds);
 
-using Clock = std::chrono::steady_clock;
-constexpr auto kTotal = std::chrono::milliseconds(28), kSlice = std::chrono::milliseconds(2);
+constexpr double kTotal_s = 0.028, kSlice_s = 0.002;
 constexpr std::int64_t kRounds = 4096;  // a few microseconds between two looks at the clock
+
+// Of this thread's processor time, so that whoever else runs on the machine does not lower the result.
+double thread_seconds() {
+  timespec t{};
+  if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t) != 0)
+    throw Error(ErrorKind::kDevice, "the system has no clock of a thread's processor time");
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
 
 double best_slice(double (*rounds)(std::int64_t, float&)) {
   float sink = 1;
   double best = 0;
-  const auto end = Clock::now() + kTotal;
-  while (Clock::now() < end) {
-    const auto begin = Clock::now();
-    double flops = 0;
-    auto now = begin;
-    for (; now - begin < kSlice; now = Clock::now()) flops += rounds(kRounds, sink);
-    best = std::max(best, flops / std::chrono::duration<double>(now - begin).count());
+  const double start = thread_seconds();
+  for (double begin = start; begin - start < kTotal_s;) {
+    double flops = 0, now = begin;
+    for (; now - begin < kSlice_s; now = thread_seconds()) flops += rounds(kRounds, sink);
+    best = std::max(best, flops / (now - begin));
+    begin = now;
   }
   // The sums never become 0; the comparison keeps them alive.
   return sink == 0 ? 0 : best;
@@ -69,6 +76,7 @@ double f32_dispatch(std::int64_t rounds, float& sink) {
 }  // namespace
 
 double measure_peak_flops(DType dtype, int threads) {
+  thread_seconds();  // throws here rather than inside the threads
   const auto rounds = dtype == DType::kBF16 && has_bf16_dot() ? bf16_dot_rounds : f32_dispatch;
   double total = 0;
 #pragma omp parallel num_threads(threads) reduction(+ : total)

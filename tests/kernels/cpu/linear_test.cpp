@@ -20,6 +20,10 @@ double tolerance(DType t) {
 
 constexpr double kTiny = 0x1p-25;  // half of the smallest f16
 
+std::size_t at(std::int64_t i) {
+  return static_cast<std::size_t>(i);
+}
+
 struct Case {
   DType dtype;
   std::int64_t m, n, k;
@@ -40,6 +44,7 @@ TEST_P(LinearTest, ForwardAndDxMatchDoubles) {
   const Host w = Host::random(dtype, {n, k}, 2);
   const Host bias = Host::random(dtype, {n}, 3);
   const Host dy = Host::random(dtype, {m, n}, 4);
+  const auto xs = x.values(), ws = w.values(), dys = dy.values();
   for (const DType out : {dtype, DType::kF32}) {
     Host y(out, {m, n}), plain(out, {m, n}), dx(out, {m, k});
     linear_.forward(y, x, w, bias);
@@ -49,8 +54,8 @@ TEST_P(LinearTest, ForwardAndDxMatchDoubles) {
       for (std::int64_t j = 0; j < n; ++j) {
         double sum = 0, size = 0;
         for (std::int64_t l = 0; l < k; ++l) {
-          sum += x.at(i * k + l) * w.at(j * k + l);
-          size += std::abs(x.at(i * k + l) * w.at(j * k + l));
+          sum += xs[at(i * k + l)] * ws[at(j * k + l)];
+          size += std::abs(xs[at(i * k + l)] * ws[at(j * k + l)]);
         }
         ASSERT_NEAR(plain.at(i * n + j), sum, tolerance(out) * std::abs(sum) + 2e-6 * size + kTiny);
         ASSERT_NEAR(y.at(i * n + j), sum + bias.at(j),
@@ -60,8 +65,8 @@ TEST_P(LinearTest, ForwardAndDxMatchDoubles) {
       for (std::int64_t l = 0; l < k; ++l) {
         double sum = 0, size = 0;
         for (std::int64_t j = 0; j < n; ++j) {
-          sum += dy.at(i * n + j) * w.at(j * k + l);
-          size += std::abs(dy.at(i * n + j) * w.at(j * k + l));
+          sum += dys[at(i * n + j)] * ws[at(j * k + l)];
+          size += std::abs(dys[at(i * n + j)] * ws[at(j * k + l)]);
         }
         ASSERT_NEAR(dx.at(i * k + l), sum, tolerance(out) * std::abs(sum) + 2e-6 * size + kTiny);
       }
@@ -73,13 +78,14 @@ TEST_P(LinearTest, DwOverwritesOrAccumulates) {
   const Host x = Host::random(dtype, {m, k}, 1);
   const Host dy = Host::random(dtype, {m, n}, 4);
   Host dw(DType::kF32, {n, k});
+  const auto xs = x.values(), dys = dy.values();
   const auto expect = [&](double times) {
     for (std::int64_t j = 0; j < n; ++j)
       for (std::int64_t l = 0; l < k; ++l) {
         double sum = 0, size = 0;
         for (std::int64_t i = 0; i < m; ++i) {
-          sum += dy.at(i * n + j) * x.at(i * k + l);
-          size += std::abs(dy.at(i * n + j) * x.at(i * k + l));
+          sum += dys[at(i * n + j)] * xs[at(i * k + l)];
+          size += std::abs(dys[at(i * n + j)] * xs[at(i * k + l)]);
         }
         ASSERT_NEAR(dw.at(j * k + l), times * sum, 4e-6 * times * size);
       }
@@ -93,10 +99,15 @@ TEST_P(LinearTest, DwOverwritesOrAccumulates) {
 std::vector<Case> cases() {
   std::vector<Case> out;
   const std::tuple<std::int64_t, std::int64_t, std::int64_t> shapes[] = {
-      {1, 1, 1}, {1, 64, 17}, {3, 17, 100}, {17, 3, 64}, {64, 100, 1}, {100, 65, 33}, {129, 64, 128}};
+      {1, 1, 1},     {1, 64, 17},    {3, 17, 100},  {17, 3, 64},  {64, 100, 1},
+      {100, 65, 33}, {129, 64, 128}, {70, 200, 80}, {66, 130, 98}};
   for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16})
     for (const auto& [m, n, k] : shapes)
       for (const int threads : {1, 2}) out.push_back({dtype, m, n, k, threads});
+  // Longer than one block of the bf16 product in every direction.
+  out.push_back({DType::kBF16, 1100, 64, 32, 1});
+  out.push_back({DType::kBF16, 64, 16, 2100, 1});
+  out.push_back({DType::kBF16, 64, 2100, 16, 1});
   return out;
 }
 
