@@ -59,8 +59,8 @@ class CheckpointFolder {
   void save(const TrainState& state, ParamStore& store, const StateTensors& optimizer, Mesh& mesh, std::int64_t keep,
             const std::vector<std::pair<std::string, std::string>>& notes);
   // Newest complete checkpoint, if any; half-written ones are ignored. The one that `latest` names, if it is complete,
-  // else the highest step. Complete: DONE is there and fits the manifest, every file has its size. Rank-local, no
-  // collective.
+  // else the highest step. Complete: DONE is there and fits the manifest, every file has its size. Throws kIo when the
+  // folder or a manifest is there but cannot be read. Rank-local, no collective.
   std::optional<std::filesystem::path> newest() const;
 
  private:

@@ -92,7 +92,7 @@ std::string hash_of(std::string_view text) {
 // The manifest's text; throws kData when DONE is missing or belongs to another text.
 std::string read_finished_text(const fs::path& checkpoint) {
   std::error_code error;
-  if (!fs::exists(checkpoint / kDoneFile, error))
+  if (!fs::exists(checkpoint / kDoneFile, error) && !error)
     throw Error(ErrorKind::kData, checkpoint.string() + " is no complete checkpoint: it has no file " + kDoneFile);
   const std::string done = read_text_file(checkpoint / kDoneFile, 4096);
   std::string text = read_text_file(checkpoint / kManifestFile, kMaxManifestBytes);
@@ -174,8 +174,12 @@ bool is_complete_checkpoint(const fs::path& checkpoint) {
       std::error_code error;
       return fs::file_size(checkpoint / f.name, error) == f.bytes && !error;
     });
-  } catch (const std::exception&) {
-    return false;  // whatever is wrong with it, it is not complete
+  } catch (const nlohmann::json::exception&) {
+    return false;
+  } catch (const Error& e) {
+    // What the file system refuses may be a good checkpoint: passing over it would start the run from scratch.
+    if (e.kind() == ErrorKind::kIo) throw;
+    return false;
   }
 }
 

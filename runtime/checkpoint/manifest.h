@@ -46,7 +46,7 @@ void write_done(const std::filesystem::path& checkpoint);
 // Throws kData when the checkpoint is not complete, its manifest damaged or of an unknown format.
 CheckpointManifest read_manifest(const std::filesystem::path& checkpoint);
 // DONE fits the manifest and every file is there with its size. A complete one of an unknown format counts, so that it
-// is refused when loaded instead of silently passed over.
+// is refused when loaded instead of silently passed over. Throws kIo when its files may not be read.
 bool is_complete_checkpoint(const std::filesystem::path& checkpoint);
 // Throws kData naming the file when its contents do not have the hash of the manifest.
 void verify_file(const std::filesystem::path& checkpoint, const CheckpointManifest::File& file);

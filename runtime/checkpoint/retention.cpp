@@ -27,7 +27,9 @@ struct Found {
 std::vector<Found> list_checkpoints(const fs::path& folder) {
   std::vector<Found> out;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
+  fs::directory_iterator entries(folder, error);
+  if (error && error != std::errc::no_such_file_or_directory) throw_io("list", folder, error.value());
+  for (const auto& entry : entries) {
     const std::int64_t step = checkpoint_step(entry.path().filename().string());
     if (step >= 0 && entry.is_directory(error)) out.push_back({step, entry.path()});
   }
@@ -79,7 +81,7 @@ void prune_checkpoints(const fs::path& folder, const std::string& latest, std::i
   if (keep <= 0) return;
   std::int64_t others = 0;
   for (const Found& found : list_checkpoints(folder)) {
-    if (found.path.filename() == latest) continue;
+    if (found.path.filename() == latest || !is_complete_checkpoint(found.path)) continue;
     if (++others >= keep) remove_checkpoint(found.path);
   }
 }

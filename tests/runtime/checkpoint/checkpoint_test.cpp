@@ -223,6 +223,25 @@ TEST_F(CheckpointTest, KeepsTheNewestAndLatest) {
   EXPECT_EQ(CheckpointFolder(folder_).newest(), folder_ / "step-000006");
 }
 
+// A damaged one must not take the place of the last good one beside `latest`.
+TEST_F(CheckpointTest, IncompleteOnesAreNotCounted) {
+  for (const std::int64_t step : {1, 2, 3}) save({1, 1}, step);
+  fs::remove(folder_ / "step-000003" / "DONE");
+  save({1, 1}, 4, 2);
+  EXPECT_EQ(entries(folder_), (std::set<std::string>{"latest", "step-000002", "step-000003", "step-000004"}));
+}
+
+TEST_F(CheckpointTest, WhatCannotBeReadIsNotPassedOver) {
+  test::write_bytes(folder_, "no folder");
+  EXPECT_CONTAINS(error_text(ErrorKind::kIo, [&] { CheckpointFolder(folder_).newest(); }), "cannot list");
+  fs::remove(folder_);
+  save({1, 1}, 1);
+  save({1, 1}, 2);
+  fs::remove(folder_ / "step-000002" / "DONE");
+  fs::create_symlink("DONE", folder_ / "step-000002" / "DONE");  // a link to itself: ELOOP, even for root
+  EXPECT_CONTAINS(error_text(ErrorKind::kIo, [&] { CheckpointFolder(folder_).newest(); }), "step-000002/DONE");
+}
+
 TEST_F(CheckpointTest, SameStepIsReplaced) {
   save({2, 2}, 5, 3);
   save({1, 1}, 5, 3, {{"second", "yes"}});
