@@ -112,9 +112,6 @@ int run_job(const LaunchPlan& plan, const Attempt& attempt, const SuperviseOptio
   const Outcome outcome = supervise(plan, attempt, options);
   const auto wall = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
   attempt.write_result(outcome, static_cast<int>(plan.rank_host.size()), wall);
-  if (outcome.exit_code == exit_code(ErrorKind::kStopped) && outcome.reason.empty()) {
-    log_info("stopped on request with a checkpoint; the same command goes on from it");
-  }
   if (outcome.reason.empty()) return outcome.exit_code;
   if (outcome.world_rank > 0) {
     const std::vector<std::string> lines = attempt.last_error_lines(outcome.world_rank, 30);

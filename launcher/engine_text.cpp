@@ -73,6 +73,7 @@ std::optional<EngineVerdict> job_verdict(const std::string& block) {
 // Words of mpirun outside a frame that tell the user nothing new.
 bool is_chatter(const std::string& line) {
   return line.starts_with("mpirun: Forwarding signal") || has(line, "sent help message help-") ||
+         (has(line, "ORTE_ERROR_LOG") && has(line, "show_help.c")) || line.starts_with("[warn] Epoll ") ||
          has(line, "Set MCA parameter \"orte_base_help_aggregate\"");
 }
 

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <exception>
 #include <new>
+#include <thread>
 
 #include "kernels/error.h"
 #include "launcher/rank_files.h"
@@ -51,12 +52,16 @@ int report_current_exception(const std::string& phase) {
   failure.phase = phase;
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   failure.time_ms = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
-  const std::string where =
-      place.world_size == 1 ? "" : "rank " + std::to_string(place.world_rank) + " on " + failure.host + ", ";
-  log_critical(where + (phase == failure.kind ? "" : phase + ": ") + failure.kind + ": " + failure.message);
+  log_critical((phase == failure.kind ? "" : phase + ": ") + failure.kind + ": " + failure.message);
   const char* folder = std::getenv(kRankFolderVariable);
   if (folder != nullptr && *folder != '\0') write_rank_failure(folder, failure);
   return failure.exit_code;
+}
+
+void leave_failed(int code) {
+  // Who only lost a peer leaves the word to it, so that mpirun reports the death that came first; it ends us meanwhile.
+  if (code == exit_code(ErrorKind::kComm)) std::this_thread::sleep_for(std::chrono::seconds(3));
+  abort_world(code);
 }
 
 int run_rank(Communicator& world, const RankPhase& phase, const std::function<int()>& body) {
@@ -65,7 +70,7 @@ int run_rank(Communicator& world, const RankPhase& phase, const std::function<in
   } catch (...) {
     const int code = report_current_exception(phase.name);
     world.abort("rank " + std::to_string(world.rank()) + " on " + short_host_name() + " failed in " + phase.name);
-    abort_world(code);
+    leave_failed(code);
   }
 }
 

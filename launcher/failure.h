@@ -17,8 +17,11 @@ struct RankPhase {
 // Error(kStopped) is no failure: one line at info and its code.
 int report_current_exception(const std::string& phase);
 
+// Ends this rank of a job with the code, and the job with it; who lost a peer waits a little for the peer's own end.
+[[noreturn]] void leave_failed(int code);
+
 // Runs the body of a rank. Whatever it throws is reported as above; then the peers are woken with the reason and this
-// process ends with the code (abort_world): it does not return in that case.
+// process ends with the code (leave_failed): it does not return in that case.
 int run_rank(Communicator& world, const RankPhase& phase, const std::function<int()>& body);
 
 }  // namespace drivetrain

@@ -9,12 +9,14 @@
 
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
+  const drivetrain::ProcessPlace place = drivetrain::process_place();
   try {
-    drivetrain::init_logging({});
+    drivetrain::init_logging(
+        {.world_rank = place.world_rank, .world_size = place.world_size, .host = drivetrain::short_host_name()});
     return drivetrain::run_command_line(arguments);
   } catch (...) {
     const int code = drivetrain::report_current_exception(arguments.empty() ? "start" : arguments[0]);
-    if (drivetrain::process_place().world_size > 1) drivetrain::abort_world(code);  // no peer may wait for us
+    if (place.world_size > 1) drivetrain::leave_failed(code);  // no peer may wait for us
     return code;
   }
 }

@@ -8,6 +8,7 @@
 
 #include "kernels/cpu/peak.h"
 #include "launcher/plan_text.h"
+#include "launcher/terminal.h"
 #include "launcher/text_generation.h"
 #include "runtime/log.h"
 #include "runtime/trainer.h"
@@ -92,6 +93,12 @@ void print_sample(const Config& config, RankObjects& rank) {
   std::cout << "sample: " << config.sample.prompt << rank.tokenizer->decode(out.ids) << std::endl;
 }
 
+// Under mpirun standard output always looks like a terminal; the launcher knows whether somebody watches.
+Progress::Mode console_progress(const std::string& wanted) {
+  if (wanted != "auto") return progress_mode(wanted, STDOUT_FILENO);
+  return console_columns() > 0 ? Progress::Mode::kBar : Progress::Mode::kLines;
+}
+
 }  // namespace
 
 void train(const TrainingInput& input, RankObjects& rank, RankPhase& phase) {
@@ -122,7 +129,7 @@ void train(const TrainingInput& input, RankObjects& rank, RankPhase& phase) {
   if (first) {
     write_resolved_config(input);
     metrics.emplace(folder / "metrics.jsonl");
-    progress.emplace(std::cout, progress_mode(config.telemetry.progress, STDOUT_FILENO), config.telemetry.every);
+    progress.emplace(std::cout, console_progress(config.telemetry.progress), config.telemetry.every);
     announce(rank, *data, steps, peak);
   }
   char ledger_name[32];

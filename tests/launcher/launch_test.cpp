@@ -115,6 +115,26 @@ TEST(Launch, TheFirstFailingRankIsNamedWithItsCode) {
   EXPECT_EQ(file_text(scratch.attempt(0) / "ranks/rank-00001.err"), "last words\n");
 }
 
+// LA-07 with the training itself: the peer sees the death first, yet the dead rank is named.
+TEST(Launch, AKilledTrainingRankIsNamed) {
+  const Scratch scratch;
+  const std::string mark = scratch.folder().filename().string();
+  const Ran ran =
+      scratch.shell("$D launch " DRIVETRAIN_SOURCE_DIR "/configs/tiny.yaml -n 2 --env MARK=" + mark +
+                    " --set steps=1000000 --set telemetry.progress=off & p=$!\n"
+                    "for i in $(seq 300); do [ -s runs/tiny/metrics.jsonl ] && break; sleep 0.1; done\n"
+                    "for e in /proc/[0-9]*/environ; do\n"
+                    "  grep -qz ^MARK=" +
+                    mark +
+                    "$ $e && grep -qz ^OMPI_COMM_WORLD_RANK=1$ $e && "
+                    "kill -9 $(basename $(dirname $e))\n"
+                    "done 2>/dev/null\n"
+                    "SECONDS=0; wait $p; code=$?; echo took $SECONDS s; [ $SECONDS -lt 15 ] || exit 99; exit $code");
+  EXPECT_EQ(ran.code, 137) << ran.output;
+  EXPECT_TRUE(ran.says("the job failed: rank 1 on ")) << ran.output;
+  EXPECT_TRUE(processes_with("MARK", mark).empty());
+}
+
 TEST(Launch, TheLastWordsOfTheCauseAreShown) {
   const Scratch scratch;
   const Ran ran = scratch.shell(launch("-n 2", "if [ $R = 1 ]; then echo last words >&2; exit 7; fi; exec sleep 60"));
