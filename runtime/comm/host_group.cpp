@@ -19,7 +19,7 @@ HostGroup::HostGroup(std::shared_ptr<HostWorld> world, SharedBlock block, std::u
       cores_(usable_cores() >= world_->size() ? Patience::Cores::kEnough : Patience::Cores::kCrowded) {}
 
 std::string HostGroup::describe() const {
-  if (size() == world_->size()) return "the world of " + std::to_string(size()) + " ranks";
+  if (size() == world_->job_size()) return "the world of " + std::to_string(size()) + " ranks";
   constexpr int kShown = 8;
   std::string s = "group {";
   for (int r = 0; r < std::min(size(), kShown); ++r)

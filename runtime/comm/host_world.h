@@ -20,6 +20,7 @@ struct HostOptions {
   std::chrono::milliseconds timeout{300000};  // per collective
   // kEverywhere: every address is valid on every rank (threads). kSymmetric: only symmetric allocations are.
   enum class Reach { kEverywhere, kSymmetric } reach = Reach::kSymmetric;
+  int job_ranks = 0;                                 // of all hosts; 0: this host is the job
   std::size_t staging_bytes = std::size_t{1} << 20;  // per rank and window, for memory that peers cannot reach
 };
 
@@ -34,6 +35,8 @@ class HostWorld {
   HostWorld& operator=(const HostWorld&) = delete;
 
   int size() const { return static_cast<int>(ranks_.size()); }
+  // Ranks of the whole job.
+  int job_size() const { return options_.job_ranks > 0 ? options_.job_ranks : size(); }
   int self() const { return self_; }
   int world_rank(int host_index) const { return ranks_[static_cast<std::size_t>(host_index)]; }
   const HostOptions& options() const { return options_; }

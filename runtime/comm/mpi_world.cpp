@@ -89,24 +89,31 @@ void MpiWorld::poll() noexcept {
 
 void MpiWorld::fail(ErrorKind kind, const std::string& reason) noexcept {
   session_->spoil();
+  std::string first = reason;
+  try {
+    waiting();
+  } catch (const Error& earlier) {  // a peer on this host failed before us: pass on its words, not our echo
+    kind = earlier.kind();
+    first = earlier.what();
+  }
   {
     const std::lock_guard lock(impl_->mutex);
     if (impl_->failed.load()) return;
     impl_->kind = kind;
-    impl_->reason = reason;
+    impl_->reason = first;
     impl_->failed.store(true);
     impl_->outgoing.kind = static_cast<std::int32_t>(kind);
-    reason.copy(impl_->outgoing.reason.data(), impl_->outgoing.reason.size() - 1);
+    first.copy(impl_->outgoing.reason.data(), impl_->outgoing.reason.size() - 1);
     for (int r = 0; r < session_->size(); ++r) {
       if (r == session_->rank()) continue;
       MPI_Request request = MPI_REQUEST_NULL;
-      // (Errors are ignored: a peer that cannot be told is a peer that does not wait.)
+      // Errors are ignored: a peer that cannot be told does not wait either.
       if (MPI_Isend(&impl_->outgoing, sizeof impl_->outgoing, MPI_BYTE, r, kFailureTag, impl_->control, &request) ==
           MPI_SUCCESS)
         impl_->sends.push_back(request);
     }
   }
-  if (on_failure_) on_failure_(kind, reason);
+  if (on_failure_) on_failure_(kind, first);
   // Peers that still live take it within this time; nobody waits for the others.
   for (int tries = 0; tries < 100; ++tries) {
     int done = 0;

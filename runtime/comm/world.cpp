@@ -78,6 +78,7 @@ std::unique_ptr<Communicator> open_world_of(std::shared_ptr<MpiSession> session,
     return make_mpi_communicator(std::make_shared<MpiWorld>(session, options.timeout));
   HostOptions host_options;
   host_options.timeout = options.timeout;
+  host_options.job_ranks = session->size();
   auto host = open_host(session, host_options);
   if (one_host) return host;
   const auto job = std::make_shared<MpiWorld>(session, options.timeout);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -86,13 +87,17 @@ void fill(const Tensor& x, const Value& value) {
 
 template <class T, class Expected>
 void expect_values(const Tensor& x, const std::string& what, const Expected& expected) {
-  if (x.count() == 0) return;
-  std::vector<T> wanted(static_cast<std::size_t>(x.count()));
-  fill<T>(Tensor(wanted.data(), x.dtype, {x.count()}), expected);
-  if (std::memcmp(wanted.data(), x.data, x.bytes()) == 0) return;
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    if (as_double(x.as<T>()[i]) == as_double(wanted[i])) continue;
-    EXPECT_EQ(as_double(x.as<T>()[i]), as_double(wanted[i])) << what << " of " << x.describe() << " at " << i;
+  std::array<T, 64 * kPeriod> block;
+  fill<T>(Tensor(block.data(), x.dtype, {static_cast<std::int64_t>(block.size())}), expected);
+  const auto step = static_cast<std::int64_t>(block.size());
+  for (std::int64_t begin = 0; begin < x.count(); begin += step) {
+    const std::int64_t n = std::min(step, x.count() - begin);
+    const T* got = x.as<T>() + begin;
+    if (std::memcmp(got, block.data(), static_cast<std::size_t>(n) * sizeof(T)) == 0) continue;
+    std::int64_t i = 0;
+    while (as_double(got[i]) == as_double(block[static_cast<std::size_t>(i)])) ++i;
+    EXPECT_EQ(as_double(got[i]), as_double(block[static_cast<std::size_t>(i)]))
+        << what << " of " << x.describe() << " at " << begin + i;
     return;
   }
 }

@@ -5,6 +5,7 @@
 #include "tests/mpi/mpi_world.h"
 #include "tests/runtime/comm/collective_cases.h"
 #include "tests/runtime/comm/host_memory_device.h"
+#include "tests/runtime/comm/random_program.h"
 
 namespace drivetrain {
 namespace {
@@ -73,6 +74,11 @@ TEST(World, GroupsWorkOnTheSameMemory) {
   const auto rest = world.split(world.rank() == 0 ? -1 : 0, 0);
   EXPECT_EQ(rest == nullptr, world.rank() == 0);
   if (rest) test::check_every_collective<float>(*rest, w, 31);
+}
+
+TEST(World, RandomProgramOverOverlappingGroups) {
+  Communicator& world = mpi_test_world();
+  test::run_random_program(world, world.transport() == "shm" ? 300 : 60, 4);
 }
 
 }  // namespace
