@@ -32,20 +32,19 @@ std::int32_t id_of(const TokenizerSpec& spec, const std::string& token) {
 
 // "eos_token" is a text or an object with "content".
 std::optional<std::string> eos_token(const json& config) {
-  const json value = config.value("eos_token", json());
-  if (value.is_string()) return value.get<std::string>();
-  if (value.is_object() && value.contains("content") && value["content"].is_string()) {
-    return value["content"].get<std::string>();
-  }
-  return std::nullopt;
+  const auto value = config.find("eos_token");
+  if (value == config.end()) return std::nullopt;
+  const json& token = value->is_object() && value->contains("content") ? (*value)["content"] : *value;
+  return token.is_string() ? std::optional(token.get<std::string>()) : std::nullopt;
 }
 
 // "eos_token_id" is a number or a list of them, the first of which counts.
 std::int32_t eos_token_id(const json& config) {
-  json value = config.value("eos_token_id", json());
-  if (value.is_array() && !value.empty()) value = json(value[0]);
-  const bool fits = value.is_number_unsigned() && value.get<std::uint64_t>() < (std::uint64_t{1} << 31);
-  return fits ? value.get<std::int32_t>() : -1;
+  const auto value = config.find("eos_token_id");
+  if (value == config.end()) return -1;
+  const json& id = value->is_array() && !value->empty() ? (*value)[0] : *value;
+  const bool fits = id.is_number_unsigned() && id.get<std::uint64_t>() < (std::uint64_t{1} << 31);
+  return fits ? id.get<std::int32_t>() : -1;
 }
 
 }  // namespace

@@ -51,22 +51,29 @@ class Fields {
   std::string name_;
 };
 
+// A short form for errors. Arrays and objects are named only: they may be nested to any depth.
+std::string shown(const json& value) {
+  return value.is_primitive() ? value.dump().substr(0, 60) : value.type_name();
+}
+
 std::int32_t token_id(const json& value, const std::string& name) {
   const bool fits =
       value.is_number_unsigned() &&
       value.get<std::uint64_t>() <= static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max());
-  if (!fits) refuse(name + " must be a token id (0 or a positive 31-bit integer), is " + value.dump().substr(0, 40));
+  if (!fits) refuse(name + " must be a token id (0 or a positive 31-bit integer), is " + shown(value));
   return value.get<std::int32_t>();
 }
 
 // Calls add(step, name) for a step or, in order, for each one of a Sequence of them.
 template <class Add>
-void for_each_step(const json& step, const std::string& name, const char* list_key, const Add& add) {
+void for_each_step(const json& step, const std::string& name, const char* list_key, const Add& add, int depth = 0) {
+  constexpr int kDeepest = 16;
+  if (depth > kDeepest) refuse(name.substr(0, name.find('.')) + ": Sequences are nested too deep");
   const Fields fields(step, name);
   if (fields.text("type") != "Sequence") return add(fields, fields.text("type"));
   int index = 0;
   for (const json& inner : fields.array(list_key)) {
-    for_each_step(inner, name + "." + list_key + "[" + std::to_string(index++) + "]", list_key, add);
+    for_each_step(inner, name + "." + list_key + "[" + std::to_string(index++) + "]", list_key, add, depth + 1);
   }
 }
 
@@ -143,7 +150,7 @@ std::pair<std::string, std::string> parse_merge(const json& merge, const std::st
       return {text.substr(0, space), text.substr(space + 1)};
     }
   }
-  refuse(name + " must be \"left right\" or [\"left\", \"right\"], is " + merge.dump().substr(0, 60));
+  refuse(name + " must be \"left right\" or [\"left\", \"right\"], is " + shown(merge));
 }
 
 BpeSpec parse_model(const json& model) {
