@@ -1,7 +1,5 @@
 #include "launcher/training.h"
 
-#include <unistd.h>
-
 #include <cmath>
 #include <fstream>
 #include <iostream>
@@ -93,12 +91,6 @@ void print_sample(const Config& config, RankObjects& rank) {
   std::cout << "sample: " << config.sample.prompt << rank.tokenizer->decode(out.ids) << std::endl;
 }
 
-// Under mpirun standard output always looks like a terminal; the launcher knows whether somebody watches.
-Progress::Mode console_progress(const std::string& wanted) {
-  if (wanted != "auto") return progress_mode(wanted, STDOUT_FILENO);
-  return console_columns() > 0 ? Progress::Mode::kBar : Progress::Mode::kLines;
-}
-
 }  // namespace
 
 void train(const TrainingInput& input, RankObjects& rank, RankPhase& phase) {
@@ -127,9 +119,10 @@ void train(const TrainingInput& input, RankObjects& rank, RankPhase& phase) {
   std::optional<MetricsFile> metrics;
   std::optional<Progress> progress;
   if (first) {
+    const int columns = console_columns();
     write_resolved_config(input);
     metrics.emplace(folder / "metrics.jsonl");
-    progress.emplace(std::cout, console_progress(config.telemetry.progress), config.telemetry.every);
+    progress.emplace(std::cout, progress_mode(config.telemetry.progress, columns), config.telemetry.every, columns);
     announce(rank, *data, steps, peak);
   }
   char ledger_name[32];

@@ -124,7 +124,6 @@ FlopsConvention flops_convention(const std::string& wanted) {
 double hardware_flops_per_token(const FlopsShape& s, Recompute recompute) {
   const double model = flops_per_token(s, FlopsConvention::kCausal);
   if (recompute == Recompute::kFull) return model + (block_matmul_flops(s) + attention_flops_causal(s)) / 3;
-  if (recompute == Recompute::kSelective) return model + attention_flops_causal(s) / 3;
   return model;
 }
 

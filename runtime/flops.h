@@ -52,8 +52,9 @@ std::vector<FlopsConvention> flops_conventions();
 // Throws kUsage listing the known names.
 FlopsConvention flops_convention(const std::string& name);
 
-// What the machine computes (HFU): the causal count plus one more forward of what `recompute` runs again, namely all
-// blocks (full: 4/3 of their FLOPs) or the attention products (selective).
+// What the machine computes (HFU): the causal count plus one more forward of the blocks under full recomputation (4/3 of
+// their FLOPs, as the field counts it; our replay leaves out the last projection). Selective recomputation replays norms
+// and activation functions only, no matrix product.
 double hardware_flops_per_token(const FlopsShape& s, Recompute recompute);
 
 }  // namespace drivetrain

@@ -1,7 +1,5 @@
 #include "runtime/progress.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -49,6 +47,8 @@ void Progress::show(const ProgressPoint& p) {
   const auto full = static_cast<std::size_t>(std::clamp(share, 0.0, 1.0) * kBarWidth);
   std::string line = "[";
   line.append(full, '#').append(kBarWidth - full, '.').append("] ").append(progress_text(p));
+  if (columns_ > 1 && !notable && line.size() >= static_cast<std::size_t>(columns_))
+    line.resize(static_cast<std::size_t>(columns_ - 1));
   const std::size_t length = line.size();
   if (length < drawn_) line.append(drawn_ - length, ' ');
   drawn_ = length;
@@ -61,11 +61,11 @@ void Progress::end_line() {
   drawn_ = 0;
 }
 
-Progress::Mode progress_mode(const std::string& wanted, int file_descriptor) {
+Progress::Mode progress_mode(const std::string& wanted, int columns) {
   if (wanted == "bar") return Progress::Mode::kBar;
   if (wanted == "lines") return Progress::Mode::kLines;
   if (wanted == "off") return Progress::Mode::kOff;
-  return isatty(file_descriptor) ? Progress::Mode::kBar : Progress::Mode::kLines;
+  return columns > 0 ? Progress::Mode::kBar : Progress::Mode::kLines;
 }
 
 }  // namespace drivetrain

@@ -19,9 +19,11 @@ struct ProgressPoint {
 class Progress {
  public:
   enum class Mode { kBar, kLines, kOff };
-  // `every`: steps between plain lines; the last step, evaluations and skipped steps always get one. The stream
-  // outlives this object.
-  Progress(std::ostream& out, Mode mode, std::int64_t every) : out_(out), mode_(mode), every_(every) {}
+  // `every`: steps between plain lines; the last step, evaluations and skipped steps always get one. `columns`: a bar is
+  // cut to the width of the terminal, since a line that wraps cannot be redrawn; 0: not cut. The stream outlives this
+  // object.
+  Progress(std::ostream& out, Mode mode, std::int64_t every, int columns = 0)
+      : out_(out), mode_(mode), every_(every), columns_(columns) {}
   void show(const ProgressPoint& point);
   // Ends a bar's line, so that other output starts on a fresh one.
   void end_line();
@@ -30,11 +32,12 @@ class Progress {
   std::ostream& out_;
   Mode mode_;
   std::int64_t every_;
+  int columns_;
   std::size_t drawn_ = 0;  // characters of the bar line on screen
 };
 
-// "auto": a bar on a terminal, lines elsewhere. Also "bar", "lines", "off".
-Progress::Mode progress_mode(const std::string& wanted, int file_descriptor);
+// "auto": a bar on a terminal (columns > 0), lines elsewhere. Also "bar", "lines", "off".
+Progress::Mode progress_mode(const std::string& wanted, int columns);
 // "41s", "3m12s", "2h05m", "3d04h".
 std::string duration_text(double seconds);
 // "step 20/100, loss 2.3456, ..." without control characters.

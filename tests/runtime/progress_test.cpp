@@ -80,6 +80,13 @@ TEST(Progress, ABarRedrawsItsLineAndEndsIt) {
   EXPECT_GE(text.size() - second - 2, second - 1);
 }
 
+TEST(Progress, ABarNeverWraps) {
+  std::ostringstream out;
+  Progress progress(out, Progress::Mode::kBar, 1, 40);
+  progress.show(point(50));
+  EXPECT_EQ(out.str().size(), 1u + 39u);
+}
+
 TEST(Progress, OffIsSilent) {
   std::ostringstream out;
   Progress progress(out, Progress::Mode::kOff, 1);
@@ -88,10 +95,11 @@ TEST(Progress, OffIsSilent) {
 }
 
 TEST(Progress, AutoNeedsATerminalForABar) {
-  EXPECT_EQ(progress_mode("auto", -1), Progress::Mode::kLines);
-  EXPECT_EQ(progress_mode("bar", -1), Progress::Mode::kBar);
-  EXPECT_EQ(progress_mode("lines", 1), Progress::Mode::kLines);
-  EXPECT_EQ(progress_mode("off", 1), Progress::Mode::kOff);
+  EXPECT_EQ(progress_mode("auto", 0), Progress::Mode::kLines);
+  EXPECT_EQ(progress_mode("auto", 80), Progress::Mode::kBar);
+  EXPECT_EQ(progress_mode("bar", 0), Progress::Mode::kBar);
+  EXPECT_EQ(progress_mode("lines", 80), Progress::Mode::kLines);
+  EXPECT_EQ(progress_mode("off", 80), Progress::Mode::kOff);
 }
 
 }  // namespace
