@@ -158,11 +158,11 @@ void probs_and_dscores(const AttentionCall& call, const BackwardTile& tile, cons
   const bool drops = call.dropout.p > 0;
   for (std::int64_t i = 0; i < tile.rows(); i += 2) {
     const GradRow even = prepare_row(call, tile, room, i, drops ? room.keep : nullptr);
-    const bool has_odd = i + 1 < tile.rows();
-    const GradRow odd = has_odd ? prepare_row(call, tile, room, i + 1, drops ? room.keep + kKeyTile : nullptr) : even;
+    // A missing last row meets zeros in the right operand, so any finite numbers do.
+    const GradRow odd =
+        i + 1 < tile.rows() ? prepare_row(call, tile, room, i + 1, drops ? room.keep + kKeyTile : nullptr) : even;
     for (std::int64_t j = 0; j < count; j += static_cast<std::int64_t>(hn::Lanes(d))) {
-      const ProbAndGrad a = grad_at(d, even, call.s.scale, j);
-      const ProbAndGrad b = has_odd ? grad_at(d, odd, call.s.scale, j) : ProbAndGrad{hn::Zero(d), hn::Zero(d)};
+      const ProbAndGrad a = grad_at(d, even, call.s.scale, j), b = grad_at(d, odd, call.s.scale, j);
       store_columns(room.probs, i, j, a.prob, b.prob);
       store_rows(room.dscores, i, j, a.dscore, b.dscore);
     }

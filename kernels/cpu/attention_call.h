@@ -2,9 +2,9 @@
 // arithmetic of the fused qkv. Work is split into items: one sequence x one kv head with its query heads.
 #pragma once
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 
+#include "kernels/cpu/carver.h"
 #include "kernels/ops.h"
 
 namespace drivetrain::cpu {
@@ -42,23 +42,6 @@ struct AttentionCall {
     return first;
   }
   std::int64_t dropout_column(std::int64_t head, std::int64_t key) const { return (head_begin + head) * s.seq + key; }
-};
-
-// Lays several arrays out in one block; with a null base it only measures.
-class Carver {
- public:
-  explicit Carver(std::byte* base) : base_(base) {}
-  template <class T>
-  T* take(std::int64_t count) {
-    T* out = base_ ? reinterpret_cast<T*>(base_ + bytes_) : nullptr;
-    bytes_ += (static_cast<std::size_t>(count) * sizeof(T) + 63) / 64 * 64;
-    return out;
-  }
-  std::size_t bytes() const { return bytes_; }
-
- private:
-  std::byte* base_;
-  std::size_t bytes_ = 0;
 };
 
 // Row stride of transposed keys: an odd number of 64-byte lines, so that rows do not fall into the same cache sets.

@@ -1,5 +1,5 @@
-// The three products of a linear layer on the CPU, by oneDNN matmul, with its primitives and packed weights cached.
-// One object per device and one caller at a time; it knows shapes, not layers.
+// The three products of a linear layer on the CPU: which arithmetic each takes (own bf16 pairs, or oneDNN with its
+// primitives and packed weights cached). One object per device and one caller at a time; it knows shapes, not layers.
 #pragma once
 #include <memory>
 
@@ -8,11 +8,12 @@
 
 namespace drivetrain::cpu {
 
-// Packing rule, measured on the GPT-2 124M shapes with 256 to 1024 rows (tools/bench_kernels.cpp): oneDNN packs a
-// plain operand block by block inside every product and loses 3 to 7 % by it.
-// * linear_dx keeps w packed between two weights_changed(): one pass costs 2 to 4 % of a product and saves 5 to 7 %,
-//   so it pays from the first use on. Not for vocabulary-sized w (n > kPackRows), where oneDNN's pass costs a third of
-//   a product.
+// bf16 on a processor with a bf16 dot product (and without AMX) goes to PairGemm, which keeps nothing: 88 to 92 % of the
+// register peak on the GPT-2 124M shapes with 512 rows, where oneDNN reaches 82 to 91 % (tools/bench_kernels.cpp).
+// Everything else goes to oneDNN, which packs a plain operand block by block inside every product and loses 3 to 7 % by
+// it. Hence, measured with 256 to 1024 rows:
+// * linear_dx keeps w packed between two weights_changed(): one pass costs 2 to 5 % of a product and saves 5 to 7 %.
+//   Not for vocabulary-sized w (n > kPackRows), where oneDNN's pass costs up to a third of a product.
 // * linear leaves w plain: there the pass transposes and costs what one use saves.
 // * linear_dw packs x, which is small, at each call.
 inline constexpr std::int64_t kPackRows = 8192;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kernels/cpu/attention_call.h"
+#include "kernels/cpu/carver.h"
 #include "kernels/cpu/parallel.h"
 
 #undef HWY_TARGET_INCLUDE

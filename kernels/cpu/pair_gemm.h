@@ -7,7 +7,7 @@
 
 namespace drivetrain::cpu {
 
-// What can be a weight in y = x w^T, dx = dy w: the right operand's columns are its rows, or its columns.
+// Where the columns of the right operand lie in w: they are its rows in y = x w^T, its columns in dx = dy w.
 enum class RightOperand { kRowsAreColumns, kColumns };
 
 class PairGemm {
