@@ -33,7 +33,8 @@ void Trainer::run() {
     stop = train_step(row) && state_.step < options_.steps;
     if (!stop) evaluate_if_due(row);
     publish(row);
-    if (stop || (options_.checkpoint_every > 0 && state_.step % options_.checkpoint_every == 0)) save();
+    const bool due = options_.checkpoint_every > 0 && state_.step % options_.checkpoint_every == 0;
+    if (stop || due || (options_.checkpoint_at_end && state_.step == options_.steps)) save();
     const StepRecord record = parts_.ledger.end_step(state_.step, state_.tokens - tokens_before);
     if (parts_.ledger_file) parts_.ledger_file->append(record);
   }
@@ -41,7 +42,6 @@ void Trainer::run() {
     throw Error(ErrorKind::kStopped, "stopped on request after step " + std::to_string(state_.step) + " of " +
                                          std::to_string(options_.steps) +
                                          "; a checkpoint is saved, the same command continues from it");
-  if (options_.checkpoint_at_end) save();
 }
 
 bool Trainer::train_step(MetricsRow& row) {

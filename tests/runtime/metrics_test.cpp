@@ -91,6 +91,28 @@ TEST(MetricsFile, ATornLastRowGoesEvenWhenItsStepIsKept) {
   EXPECT_EQ(contents(file), to_json(row(1)) + "\n");
 }
 
+TEST(MetricsFile, ARowWithoutItsEndOfLineGoesToo) {
+  const auto file = fresh_file("metrics_no_newline.jsonl");
+  std::ofstream(file) << to_json(row(1)) << "\n" << to_json(row(2));
+  MetricsFile m(file);
+  m.keep_until(100);
+  m.append(row(2));
+  EXPECT_EQ(contents(file), to_json(row(1)) + "\n" + to_json(row(2)) + "\n");
+}
+
+TEST(MetricsFile, ALateEvaluationCompletesTheLastRow) {
+  const auto file = fresh_file("metrics_late.jsonl");
+  MetricsFile m(file);
+  m.append(row(1));
+  m.append(row(2));
+  m.add_evaluation(0.5, 1.5);
+  m.append(row(3));
+  MetricsRow second = row(2);
+  second.eval_loss = 0.5;
+  second.eval_perplexity = 1.5;
+  EXPECT_EQ(contents(file), to_json(row(1)) + "\n" + to_json(second) + "\n" + to_json(row(3)) + "\n");
+}
+
 TEST(MetricsFile, ANewRunStartsEmpty) {
   const auto file = fresh_file("metrics_new.jsonl");
   std::ofstream(file) << to_json(row(1)) << "\n";

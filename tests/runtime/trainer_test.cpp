@@ -231,6 +231,12 @@ TEST(Trainer, TheLedgerAccountsForTheWholeStep) {
       residual += r.residual_ns();
       EXPECT_GE(r.residual_ns(), 0);
       EXPECT_EQ(r.tokens, 32);
+      const auto spent = [&r](Phase phase) { return r.phase_ns[static_cast<std::size_t>(phase)]; };
+      for (const Phase phase :
+           {Phase::kDataWait, Phase::kForward, Phase::kBackward, Phase::kGradSync, Phase::kOptimizer})
+        EXPECT_GT(spent(phase), 0) << name(phase);
+      EXPECT_EQ(spent(Phase::kEval) > 0, r.step % 5 == 0);
+      EXPECT_EQ(spent(Phase::kCheckpoint) > 0, r.step == 10);
     }
     EXPECT_LT(static_cast<double>(residual), 0.05 * static_cast<double>(wall));
   }
