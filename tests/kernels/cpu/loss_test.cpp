@@ -138,6 +138,19 @@ TEST(Loss, NanLogitsGiveNanLossAndMinusInfinityIsAllowed) {
   }
 }
 
+TEST(Loss, AStretchOrASliceOfMinusInfinityAddsNothing) {
+  constexpr std::int64_t kVocab = 5000;
+  const double inf = std::numeric_limits<double>::infinity();
+  Host logits = Host::filled(DType::kF32, {1, kVocab}, -inf), stats(DType::kF32, {1, 3});
+  const Host target = Host::of(DType::kI32, {1}, {4999});
+  cpu::loss_stats(stats, logits, target, {0, 4000});
+  expect_equal(stats, {-inf, 0, 0});
+  logits.put(4998, 2);
+  logits.put(4999, 2);
+  cpu::loss_stats(stats, logits, target, {0, kVocab});
+  expect_equal(stats, {2, 2, 2});
+}
+
 TEST(Loss, ThreadsDoNotChangeTheGradient) {
   const Host logits = Host::random(DType::kBF16, {33, 3000}, 1), targets = Host::filled(DType::kI32, {33}, 7);
   expect_same_with_threads([&] {
