@@ -32,7 +32,7 @@ class Patience {
 
  private:
   int spins_left_;
-  int yields_left_ = 200;
+  int yields_left_ = 64;
 };
 
 }  // namespace drivetrain

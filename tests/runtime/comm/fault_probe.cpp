@@ -1,5 +1,5 @@
 // A job with a fault, for tests under mpirun: prints what each rank is told and ends as main() does after an error.
-// fault_probe mismatch|kill|abort [--transport shm|mpi] [--ranks-per-host N]
+// fault_probe mismatch|kill|stop|abort [--transport shm|mpi] [--ranks-per-host N]
 #include <csignal>
 #include <cstdio>
 #include <string>
@@ -16,6 +16,7 @@ void commit_fault(Communicator& world, const std::string& fault) {
   const int culprit = world.size() - 1;
   world.barrier();
   if (world.rank() == culprit && fault == "kill") raise(SIGKILL);
+  if (world.rank() == culprit && fault == "stop") raise(SIGSTOP);
   if (world.rank() == culprit && fault == "abort") throw Error(ErrorKind::kNumeric, "the loss is not a number");
   const std::int64_t count = world.rank() == culprit && fault == "mismatch" ? 4000 : 5000;
   world.all_reduce(Tensor(x.data(), DType::kF32, {count}), ReduceOp::kSum).wait();
@@ -28,8 +29,9 @@ std::string option(int argc, char** argv, const std::string& key) {
 }
 
 int run(int argc, char** argv) {
+  std::signal(SIGTERM, SIG_IGN);  // mpirun's way of ending a job with a dead rank; a second is left to speak
   CommOptions options;
-  options.timeout = std::chrono::seconds(20);
+  options.timeout = std::chrono::seconds(std::string(argv[1]) == "stop" ? 3 : 20);
   if (option(argc, argv, "--transport") == "mpi") options.transport = Transport::kMpi;
   const std::string block = option(argc, argv, "--ranks-per-host");
   std::unique_ptr<Communicator> world;
