@@ -27,15 +27,22 @@ TEST(CpuShare, MoreRanksThanCoresShareUnpinned) {
 }
 
 TEST(CpuShare, UnevenSlicesCoverEveryCoreOnce) {
-  std::vector<CpuPlace> seven;
-  for (int cpu = 0; cpu < 7; ++cpu) seven.push_back({cpu, cpu});
-  std::vector<int> all;
-  for (int rank = 0; rank < 3; ++rank) {
-    const CpuShare share = share_of(seven, rank, 3);
-    EXPECT_GE(share.threads, 2);
-    all.insert(all.end(), share.cpus.begin(), share.cpus.end());
+  std::vector<CpuPlace> places;
+  std::vector<int> cpus;
+  for (int cores = 1; cores <= 9; ++cores) {
+    places.push_back({cores - 1, cores - 1});
+    cpus.push_back(cores - 1);
+    for (int size = 1; size <= cores; ++size) {
+      std::vector<int> all;
+      for (int rank = 0; rank < size; ++rank) {
+        const CpuShare share = share_of(places, rank, size);
+        EXPECT_GE(share.threads, cores / size);
+        EXPECT_LE(share.threads, (cores + size - 1) / size);
+        all.insert(all.end(), share.cpus.begin(), share.cpus.end());
+      }
+      EXPECT_EQ(all, cpus) << cores << " cores, " << size << " ranks";
+    }
   }
-  EXPECT_EQ(all, (std::vector<int>{0, 1, 2, 3, 4, 5, 6}));
 }
 
 TEST(CpuShare, SeesThisMachine) {
