@@ -62,7 +62,7 @@ RunSetup set_up_run(const Config& config, int ranks) {
   RunSetup s;
   s.model = model_config(config);
   s.mesh = mesh_shape(config, ranks);
-  check_divisible(s.model, s.mesh.tp);
+  check_tensor_parallel(s.model, s.mesh.tp);
   s.seq_len = sequence_length(config, s.model);
   s.micro_batch = config.batch.micro;
   s.global_batch = config.batch.global > 0 ? config.batch.global : s.micro_batch * s.mesh.dp;

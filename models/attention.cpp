@@ -10,8 +10,8 @@ namespace drivetrain {
 Attention::Attention(std::int64_t layer, const LayerEnv& env)
     : env_(env),
       layer_(layer),
-      heads_(env.config.heads / env.tp),
-      kv_heads_(env.config.kv_heads / env.tp),
+      heads_(env.local_heads()),
+      kv_heads_(env.local_kv_heads()),
       qkv_(qkv_spec(env.config, layer), env.ops, env.tp_rank),
       output_(attention_output_spec(env.config, layer), env.ops, env.tp_rank) {}
 

@@ -10,13 +10,12 @@ namespace {
 
 class TransformerCache final : public KvCache {
  public:
-  TransformerCache(Device& device, const ModelConfig& c, DType compute, int tp, std::int64_t capacity)
-      : capacity_(capacity) {
-    const std::int64_t width = c.kv_heads / tp * c.head_dim;
-    const std::size_t layer_bytes = static_cast<std::size_t>(2 * capacity * width) * size_of(compute);
-    buffer_ = Buffer(device, layer_bytes * static_cast<std::size_t>(c.layers));
-    for (std::int64_t l = 0; l < c.layers; ++l)
-      layers_.emplace_back(buffer_.data() + static_cast<std::size_t>(l) * layer_bytes, compute,
+  TransformerCache(Device& device, const LayerEnv& env, std::int64_t capacity) : capacity_(capacity) {
+    const std::int64_t width = env.local_kv_heads() * env.config.head_dim;
+    const std::size_t layer_bytes = static_cast<std::size_t>(2 * capacity * width) * size_of(env.compute);
+    buffer_ = Buffer(device, layer_bytes * static_cast<std::size_t>(env.config.layers));
+    for (std::int64_t l = 0; l < env.config.layers; ++l)
+      layers_.emplace_back(buffer_.data() + static_cast<std::size_t>(l) * layer_bytes, env.compute,
                            std::initializer_list<std::int64_t>{2, 1, capacity, width});
   }
   std::int64_t length() const override { return length_; }
@@ -26,7 +25,7 @@ class TransformerCache final : public KvCache {
 
  private:
   Buffer buffer_;
-  std::vector<Tensor> layers_;  // (2, 1, capacity, Hkv / tp * D) each
+  std::vector<Tensor> layers_;  // (2, 1, capacity, local Hkv * D) each
   std::int64_t capacity_, length_ = 0;
 };
 
@@ -51,7 +50,7 @@ std::unique_ptr<KvCache> Transformer::make_cache(std::int64_t capacity) {
   if (capacity > options_.positions)
     throw Error(ErrorKind::kConfig, "a sequence of " + std::to_string(capacity) + " tokens is longer than the " +
                                         std::to_string(options_.positions) + " positions of this model");
-  return std::make_unique<TransformerCache>(device_, options_.config, options_.compute, env_.tp, capacity);
+  return std::make_unique<TransformerCache>(device_, env_, capacity);
 }
 
 Tensor Transformer::run_tokens(std::span<const std::int32_t> ids, std::int64_t begin, KvCache* cache, Arena& arena) {

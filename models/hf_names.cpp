@@ -20,6 +20,17 @@ Block whole(std::int64_t rows, const std::string& name) {
   return {rows, name, 0, rows, false};
 }
 
+// Query rows that share a key/value head stay together on one tensor rank.
+std::int64_t query_unit(const ModelConfig& c) {
+  return c.heads / c.kv_heads * c.head_dim;
+}
+
+// Blocks are q, k, v: no head is cut, and a rank's query heads find their key/value head beside them.
+void deal_by_heads(const ModelConfig& c, LinearSpec& s) {
+  for (auto* blocks : {&s.weight, &s.bias})
+    for (std::size_t i = 0; i < blocks->size(); ++i) (*blocks)[i].unit = i == 0 ? query_unit(c) : c.head_dim;
+}
+
 // Residual projections start smaller, by 1/sqrt(2 layers): Radford et al. 2019, section 2.3.
 float residual_std(const ModelConfig& c) {
   return static_cast<float>(c.init_std / std::sqrt(2.0 * static_cast<double>(c.layers)));
@@ -43,12 +54,14 @@ LinearSpec qkv_spec(const ModelConfig& c, std::int64_t layer) {
     s.bias = {{q, name + "bias", 0, all, false},
               {kv, name + "bias", q, all, false},
               {kv, name + "bias", q + kv, all, false}};
+    deal_by_heads(c, s);
     return s;
   }
   const std::string name = llama_layer(layer) + "self_attn.";
   s.weight = {whole(q, name + "q_proj.weight"), whole(kv, name + "k_proj.weight"), whole(kv, name + "v_proj.weight")};
   if (c.qkv_bias)
     s.bias = {whole(q, name + "q_proj.bias"), whole(kv, name + "k_proj.bias"), whole(kv, name + "v_proj.bias")};
+  deal_by_heads(c, s);
   return s;
 }
 
@@ -56,6 +69,7 @@ LinearSpec attention_output_spec(const ModelConfig& c, std::int64_t layer) {
   LinearSpec s;
   s.name = own_layer(layer) + "attn.output";
   s.in = c.heads * c.head_dim;
+  s.in_unit = query_unit(c);
   s.split = Split::kCols;
   s.init_std = residual_std(c);
   const bool gpt2 = c.family == Family::kGpt2;

@@ -30,17 +30,17 @@ void fill_normal(std::span<float> out, std::int64_t first, float std, PhiloxKey 
 }
 
 std::vector<float> initial_values(const Parameter& p, int tp, int tp_rank, PhiloxKey key) {
-  const std::int64_t cols = local_col_count(p, tp);
-  const std::int64_t col_begin = p.split == Split::kCols ? tp_rank * cols : 0;
-  std::vector<float> out(static_cast<std::size_t>(local_row_count(p, tp) * cols), 0.0f);
+  const LocalCols cols = local_cols(p, tp, tp_rank);
+  std::vector<float> out(static_cast<std::size_t>(local_count(p, tp)), 0.0f);
   for (std::size_t b = 0; b < p.blocks.size(); ++b) {
     const LocalRows rows = local_rows(p, b, tp, tp_rank);
     const std::uint64_t stream = fnv1a(p.blocks[b].hf_name);
     for (std::int64_t r = 0; r < rows.count; ++r) {
-      const std::span<float> row(out.data() + (rows.local_begin + r) * cols, static_cast<std::size_t>(cols));
+      const std::span<float> row(out.data() + (rows.local_begin + r) * cols.padded,
+                                 static_cast<std::size_t>(cols.count));
       const std::int64_t full_row = p.blocks[b].hf_row_begin + rows.block_begin + r;
       if (p.init == Parameter::Init::kNormal)
-        fill_normal(row, full_row * p.cols + col_begin, p.init_std, key, stream);
+        fill_normal(row, full_row * p.cols + cols.begin, p.init_std, key, stream);
       else
         std::fill(row.begin(), row.end(), p.init == Parameter::Init::kOnes ? 1.0f : 0.0f);
     }

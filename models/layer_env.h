@@ -16,6 +16,11 @@ struct LayerEnv {
   int tp = 1, tp_rank = 0;
   bool partial_norms = false;  // norm gradients are partial: sequence parallelism in training
   Recompute recompute = Recompute::kNone;
+
+  // What each tensor rank has room for; where the division leaves a rest, the last ranks hold padding.
+  std::int64_t local_kv_heads() const { return (config.kv_heads + tp - 1) / tp; }
+  std::int64_t local_heads() const { return config.heads / config.kv_heads * local_kv_heads(); }
+  std::int64_t local_ffn() const { return (config.ffn + tp - 1) / tp; }
 };
 
 // One pass over a batch: the batch on this rank and how it lies over the tensor ranks.

@@ -9,6 +9,7 @@ Linear::Linear(LinearSpec spec, Ops& ops, int tp_rank)
   weight_.name = spec.name + ".weight";
   weight_.blocks = std::move(spec.weight);
   weight_.cols = spec.in;
+  weight_.col_unit = spec.in_unit;
   weight_.split = spec.split;
   weight_.init_std = spec.init_std;
   bias_.name = spec.name + ".bias";

@@ -16,6 +16,7 @@ struct LinearSpec {
   std::vector<Block> weight;  // output rows, by file tensor
   std::vector<Block> bias;    // empty: none
   std::int64_t in = 0;
+  std::int64_t in_unit = 1;  // input columns are dealt in multiples of it (row-parallel)
   Split split = Split::kNone;
   float init_std = 0.02f;
 };

@@ -7,7 +7,7 @@ namespace drivetrain {
 Mlp::Mlp(std::int64_t layer, const LayerEnv& env)
     : env_(env),
       gated_(env.config.family != Family::kGpt2),
-      ffn_(env.config.ffn / env.tp),
+      ffn_(env.local_ffn()),
       up_(mlp_up_spec(env.config, layer), env.ops, env.tp_rank),
       down_(mlp_down_spec(env.config, layer), env.ops, env.tp_rank) {}
 

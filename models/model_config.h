@@ -40,7 +40,8 @@ std::vector<std::string> preset_names();
 void apply_overrides(ModelConfig& config, const std::map<std::string, std::string>& overrides);
 // The config.json that `transformers` loads (family fields, dtype as named).
 std::string hf_config_json(const ModelConfig& config, const std::string& torch_dtype);
-// Throws kConfig naming field, value and tp when the model cannot be cut tp ways.
-void check_divisible(const ModelConfig& config, int tp);
+// Throws kConfig naming field, value and tp when some tensor rank would be left without a key/value head, a hidden
+// unit or a vocabulary row. Heads and sizes need not divide by tp.
+void check_tensor_parallel(const ModelConfig& config, int tp);
 
 }  // namespace drivetrain

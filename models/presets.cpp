@@ -165,16 +165,16 @@ void apply_overrides(ModelConfig& c, const std::map<std::string, std::string>& o
     bad_override("head_dim", std::to_string(c.head_dim), "must be even for rotary positions");
 }
 
-void check_divisible(const ModelConfig& c, int tp) {
+void check_tensor_parallel(const ModelConfig& c, int tp) {
   const auto check = [&](const char* field, std::int64_t value) {
-    if (value % tp != 0)
+    if (value < tp)
       throw Error(ErrorKind::kConfig, std::string(field) + " = " + std::to_string(value) +
-                                          " cannot be cut over parallel.tp = " + std::to_string(tp) +
-                                          " ranks; choose a tp that divides it");
+                                          " is less than parallel.tp = " + std::to_string(tp) +
+                                          ": every tensor rank needs at least one; lower parallel.tp");
   };
-  check("num_attention_heads", c.heads);
   check("num_key_value_heads", c.kv_heads);
   check("intermediate_size", c.ffn);
+  check("vocab_size", c.vocab);
 }
 
 }  // namespace drivetrain

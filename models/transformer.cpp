@@ -7,7 +7,7 @@ namespace drivetrain {
 namespace {
 
 TransformerOptions checked(TransformerOptions options, int tp) {
-  check_divisible(options.config, tp);
+  check_tensor_parallel(options.config, tp);
   if (options.positions == 0) options.positions = options.config.positions;
   if (options.config.family == Family::kGpt2 && options.positions > options.config.positions)
     throw Error(ErrorKind::kConfig, "the model has " + std::to_string(options.config.positions) +

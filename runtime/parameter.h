@@ -20,6 +20,7 @@ struct Block {
   std::int64_t hf_row_begin = 0;  // first row inside that tensor (after transposing, when transposed)
   std::int64_t hf_rows = 0;       // rows of that whole tensor
   bool transposed = false;        // stored [in, out] (GPT-2 Conv1D)
+  std::int64_t unit = 1;          // rows are dealt in multiples of it: a head is never cut
 };
 
 // Full shape: matrix (sum of block rows, cols); vectors have cols == 1 and count as matrices of one column, so that
@@ -30,6 +31,7 @@ struct Parameter {
   std::string name;  // ours: "layers.3.attn.qkv.weight"
   std::vector<Block> blocks;
   std::int64_t cols = 1;
+  std::int64_t col_unit = 1;  // like Block::unit, for Split::kCols
   bool vector = false;
   Split split = Split::kNone;
   // Replicated over tensor ranks, but each rank's gradient is only a part (norms under sequence parallelism):
@@ -49,8 +51,9 @@ struct Parameter {
 };
 
 // The part of a block that tensor rank `tp_rank` of `tp` holds: logical rows [begin, begin + count) of the block, at
-// local rows [local_begin, ...). Rows are dealt as ceil(rows / tp) each, so the last ranks may hold fewer and the
-// local matrix has padding rows (never read from or written to files). Columns are cut evenly (checked by the model).
+// local rows [local_begin, ...). Every rank reserves room for ceil(units / tp) units and the first ranks are filled, so the
+// last ones may hold fewer: the local matrix then has padding (zero, never read from or written to files). Padding is
+// inert: a zero row of one matrix meets a zero column of the next, so its gradient is zero too.
 struct LocalRows {
   std::int64_t block_begin;  // first logical row inside the block
   std::int64_t count;        // logical rows held here
@@ -58,6 +61,11 @@ struct LocalRows {
   std::int64_t padded;       // local rows reserved for the block (>= count)
 };
 LocalRows local_rows(const Parameter& p, std::size_t block, int tp, int tp_rank);
+// The columns that a tensor rank holds: [begin, begin + count), at local columns [0, count) of `padded`.
+struct LocalCols {
+  std::int64_t begin, count, padded;
+};
+LocalCols local_cols(const Parameter& p, int tp, int tp_rank);
 std::int64_t local_row_count(const Parameter& p, int tp);  // of the whole parameter, padding included
 std::int64_t local_col_count(const Parameter& p, int tp);
 inline std::int64_t local_count(const Parameter& p, int tp) {

@@ -9,36 +9,24 @@
 namespace drivetrain {
 namespace {
 
-// The columns of the full matrix that a tensor rank holds.
-struct ColumnRange {
-  std::int64_t begin, count;
-};
-
-ColumnRange local_columns(const Parameter& p, int tp, int tp_rank) {
-  if (p.split != Split::kCols) return {0, p.cols};
-  if (p.vector || p.cols % tp != 0)
-    throw Error(ErrorKind::kLogic, p.name + ": " + std::to_string(p.cols) + " columns cannot be cut evenly over " +
-                                       std::to_string(tp) + " tensor ranks");
-  return {p.cols / tp * tp_rank, p.cols / tp};
-}
-
 // The stored tensor has the parameter's rows as its rows.
-void read_rows(const Block& block, const LocalRows& rows, const ColumnRange& columns, std::int64_t full_cols,
+void read_rows(const Block& block, const LocalRows& rows, const LocalCols& columns, std::int64_t full_cols,
                const TensorSource& source, std::span<float> out) {
   const std::int64_t first = block.hf_row_begin + rows.block_begin;
-  if (columns.count == full_cols) return source.read(block.hf_name, first * full_cols, out);
-  const auto width = static_cast<std::size_t>(columns.count);
+  if (columns.count == full_cols && columns.padded == full_cols)
+    return source.read(block.hf_name, first * full_cols, out);
+  const auto width = static_cast<std::size_t>(columns.padded);
   for (std::int64_t r = 0; r < rows.count; ++r)
     source.read(block.hf_name, (first + r) * full_cols + columns.begin,
-                out.subspan(static_cast<std::size_t>(r) * width, width));
+                out.subspan(static_cast<std::size_t>(r) * width, static_cast<std::size_t>(columns.count)));
 }
 
 // The stored tensor has the parameter's columns as its rows: strips of columns are read and turned.
-void read_turned(const Block& block, const LocalRows& rows, const ColumnRange& columns, const TensorSource& source,
+void read_turned(const Block& block, const LocalRows& rows, const LocalCols& columns, const TensorSource& source,
                  std::span<float> out) {
   constexpr std::int64_t kStrip = 16;
   const std::int64_t first = block.hf_row_begin + rows.block_begin;
-  const auto height = static_cast<std::size_t>(rows.count), width = static_cast<std::size_t>(columns.count);
+  const auto height = static_cast<std::size_t>(rows.count), width = static_cast<std::size_t>(columns.padded);
   std::vector<float> strip(static_cast<std::size_t>(kStrip) * height);
   for (std::int64_t c = 0; c < columns.count; c += kStrip) {
     const auto n = static_cast<std::size_t>(std::min(kStrip, columns.count - c));
@@ -68,8 +56,8 @@ void read_local(const Parameter& p, const TensorSource& source, int tp, int tp_r
   if (static_cast<std::int64_t>(local.size()) != local_count(p, tp))
     throw Error(ErrorKind::kLogic, p.name + ": " + std::to_string(local.size()) +
                                        " elements to fill, the local part has " + std::to_string(local_count(p, tp)));
-  const ColumnRange columns = local_columns(p, tp, tp_rank);
-  const auto width = static_cast<std::size_t>(columns.count);
+  const LocalCols columns = local_cols(p, tp, tp_rank);
+  const auto width = static_cast<std::size_t>(columns.padded);
   for (std::size_t b = 0; b < p.blocks.size(); ++b) {
     const Block& block = p.blocks[b];
     require_shape(p, block, source);
@@ -77,8 +65,9 @@ void read_local(const Parameter& p, const TensorSource& source, int tp, int tp_r
     const auto count = static_cast<std::size_t>(rows.count);
     const auto out = local.subspan(static_cast<std::size_t>(rows.local_begin) * width,
                                    static_cast<std::size_t>(rows.padded) * width);
-    std::fill(out.begin() + static_cast<std::ptrdiff_t>(count * width), out.end(), 0.0f);
-    if (count == 0) continue;
+    const bool padded_columns = columns.count < columns.padded;
+    std::fill(out.begin() + static_cast<std::ptrdiff_t>(padded_columns ? 0 : count * width), out.end(), 0.0f);
+    if (count == 0 || columns.count == 0) continue;
     if (block.transposed)
       read_turned(block, rows, columns, source, out.first(count * width));
     else

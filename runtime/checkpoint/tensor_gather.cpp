@@ -47,14 +47,18 @@ TensorGather::Part TensorGather::part_of(const NamedTensor::Piece& piece, int tp
   const Parameter& p = *piece.parameter;
   const int tp = mesh_.shape().tp;
   const LocalRows rows = local_rows(p, piece.block, tp, tp_rank);
-  const std::int64_t cols = local_col_count(p, tp);
-  return {p.blocks[piece.block].hf_row_begin + rows.block_begin, rows.count, rows.local_begin,
-          p.split == Split::kCols ? cols * tp_rank : 0, cols};
+  const LocalCols cols = local_cols(p, tp, tp_rank);
+  return {p.blocks[piece.block].hf_row_begin + rows.block_begin,
+          rows.count,
+          rows.local_begin,
+          cols.begin,
+          cols.count,
+          cols.padded};
 }
 
 std::span<const float> TensorGather::local_rows_of(const Part& part) const {
-  return std::span<const float>(local_).subspan(static_cast<std::size_t>(part.local_begin * part.cols),
-                                                static_cast<std::size_t>(part.rows * part.cols));
+  return std::span<const float>(local_).subspan(static_cast<std::size_t>(part.local_begin * part.width),
+                                                static_cast<std::size_t>(part.rows * part.width));
 }
 
 // Inside the owner's tensor group: its own part is placed, the others are received one after another.
@@ -75,7 +79,7 @@ void TensorGather::collect(const NamedTensor& t, const NamedTensor::Piece& piece
 
 void TensorGather::send_part(const Part& part, int to) {
   const std::span<const float> values = local_rows_of(part);
-  const auto step = static_cast<std::size_t>(rows_per_chunk(part.cols) * part.cols);
+  const auto step = static_cast<std::size_t>(rows_per_chunk(part.width) * part.width);
   for (std::size_t at = 0; at < values.size(); at += step) {
     const auto chunk = values.subspan(at, std::min(step, values.size() - at));
     const Tensor staged = staging(static_cast<std::int64_t>(chunk.size()));
@@ -85,10 +89,10 @@ void TensorGather::send_part(const Part& part, int to) {
 }
 
 void TensorGather::receive_part(const NamedTensor& t, const Part& part, int from) {
-  const std::int64_t step = rows_per_chunk(part.cols);
+  const std::int64_t step = rows_per_chunk(part.width);
   std::vector<float> chunk;
   for (std::int64_t row = 0; row < part.rows; row += step) {
-    chunk.resize(static_cast<std::size_t>(std::min(step, part.rows - row) * part.cols));
+    chunk.resize(static_cast<std::size_t>(std::min(step, part.rows - row) * part.width));
     const Tensor staged = staging(static_cast<std::int64_t>(chunk.size()));
     mesh_.tp().recv(staged, from).wait();
     store_.device().download(std::as_writable_bytes(std::span(chunk)), staged);
@@ -98,13 +102,13 @@ void TensorGather::receive_part(const NamedTensor& t, const Part& part, int from
 
 void TensorGather::place(const NamedTensor& t, const Part& part, std::int64_t skip_rows,
                          std::span<const float> values) {
-  const std::int64_t rows = part.cols == 0 ? 0 : static_cast<std::int64_t>(values.size()) / part.cols;
-  const auto width = static_cast<std::size_t>(part.cols);
+  const std::int64_t rows = part.width == 0 ? 0 : static_cast<std::int64_t>(values.size()) / part.width;
+  const auto width = static_cast<std::size_t>(part.width), cols = static_cast<std::size_t>(part.cols);
   for (std::int64_t r = 0; r < rows; ++r) {
     const std::int64_t row = part.first_row + skip_rows + r;
-    const auto source = values.subspan(static_cast<std::size_t>(r) * width, width);
+    const auto source = values.subspan(static_cast<std::size_t>(r) * width, cols);
     if (t.transposed) {
-      for (std::size_t c = 0; c < width; ++c)
+      for (std::size_t c = 0; c < cols; ++c)
         full_[static_cast<std::size_t>((part.first_col + static_cast<std::int64_t>(c)) * t.rows + row)] = source[c];
     } else {
       std::copy(source.begin(), source.end(), full_.begin() + row * t.cols + part.first_col);

@@ -23,7 +23,7 @@ class TensorGather {
   // What a tensor rank holds of a piece: rows of the full tensor, columns, and where they lie in its local part.
   struct Part {
     std::int64_t first_row, rows, local_begin;
-    std::int64_t first_col, cols;
+    std::int64_t first_col, cols, width;  // width: columns of the local part, padding included
   };
   Part part_of(const NamedTensor::Piece& piece, int tp_rank) const;
   void fetch_local(const Parameter& p, Tensor shards);

@@ -70,7 +70,9 @@ void train_rank(const RunSpec& spec, Communicator& world, RunResult& result) {
   init_parameters(model.store(), mesh, spec.seed);
   device->ops().weights_changed();
   GradReducer grads(model.store(), mesh, *device, DType::kF32);
-  AdamW optimizer(*device, model.store(), mesh, {.clip = 1.0});
+  // Adam's first updates are lr * sign(g) however small g is: an eps above the rounding of the smallest gradients keeps
+  // that rounding from being blown up to full size.
+  AdamW optimizer(*device, model.store(), mesh, {.eps = 1e-5, .clip = 1.0});
   Arena arena(mesh.world().symmetric_buffer(*device, 32 << 20));
   Buffer loss_buffer = mesh.world().symmetric_buffer(*device, 4096);
   Tensor loss_sum(loss_buffer.data(), DType::kF64, {1});
@@ -142,6 +144,16 @@ ModelConfig tiny_gpt2() {
   c.ffn = 128;
   c.tied = true;
   c.qkv_bias = c.output_bias = c.mlp_bias = true;
+  return c;
+}
+
+ModelConfig uneven_llama() {
+  ModelConfig c = tiny(Family::kLlama);
+  c.heads = 9;
+  c.kv_heads = 3;
+  c.head_dim = 4;
+  c.ffn = 61;
+  c.tied = true;
   return c;
 }
 

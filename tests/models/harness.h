@@ -12,6 +12,8 @@ namespace drivetrain::testing {
 ModelConfig tiny_llama();
 ModelConfig tiny_qwen2();
 ModelConfig tiny_gpt2();
+// Three key/value heads and a prime ffn: no tp above 1 divides them (SmolLM2-135M has 9 heads, 3 kv heads).
+ModelConfig uneven_llama();
 
 struct RunSpec {
   ModelConfig config;

@@ -107,11 +107,11 @@ TEST_F(HfConfig, ExportReadsBack) {
   }
 }
 
-TEST(CheckDivisible, NamesFieldAndTp) {  // CK-01: refused, not replicated
+TEST(CheckTensorParallel, NamesFieldAndTp) {  // CK-01: refused, not replicated
   ModelConfig c = preset("llama-tiny");
   c.kv_heads = 2;
   try {
-    check_divisible(c, 4);
+    check_tensor_parallel(c, 4);
     FAIL();
   } catch (const Error& e) {
     EXPECT_NE(std::string(e.what()).find("num_key_value_heads = 2"), std::string::npos) << e.what();

@@ -61,9 +61,6 @@ TEST_F(ParamIoTest, ReadLocalRefuses) {
   EXPECT_CONTAINS(shape, "[14, 8]");
   p.blocks[0].hf_name = "absent";
   EXPECT_CONTAINS(error_text(ErrorKind::kData, [&] { read_local(p, *source(), 1, 0, local); }), "'absent'");
-  Parameter uneven = test::matrix("uneven", 8, Split::kCols, {{6, "down", 0, 6, false}});
-  local.resize(static_cast<std::size_t>(local_count(uneven, 3)));
-  EXPECT_CONTAINS(error_text(ErrorKind::kLogic, [&] { read_local(uneven, *source(), 3, 0, local); }), "8 columns");
 }
 
 // CK-13: all that is wrong, at once.

@@ -58,6 +58,11 @@ inline std::list<Parameter> small_table() {
              {{5, "c_attn.b", 0, 15, false}, {5, "c_attn.b", 5, 15, false}, {5, "c_attn.b", 10, 15, false}}));
   table.push_back(matrix("down", 8, Split::kCols, {{6, "down", 0, 6, false}}));
   table.push_back(matrix("c_proj", 40, Split::kCols, {{5, "c_proj", 0, 5, true}}));
+  // Three key/value heads of two rows, two query heads each: tp 2 holds two and one, tp 4 leaves one rank with none.
+  table.push_back(matrix("heads", 8, Split::kRows, {{12, "hq", 0, 12, false, 4}, {6, "hk", 0, 6, false, 2}}));
+  table.push_back(matrix("merge", 12, Split::kCols, {{5, "merge", 0, 5, false}}));
+  table.back().col_unit = 4;
+  table.push_back(matrix("turn", 7, Split::kCols, {{5, "turn", 0, 5, true}}));
   table.push_back(vector("norm", Split::kNone, {{8, "norm", 0, 8, false}}));
   table.back().tp_partial = true;
   table.push_back(vector("bias", Split::kNone, {{6, "bias", 0, 6, false}}));
@@ -93,16 +98,20 @@ inline void write_full(const std::list<Parameter>& table, const std::filesystem:
 // What a tensor rank must hold, written down element by element and without the code under test.
 inline std::vector<float> expected_local(const Parameter& p, const std::string& kind, int tp, int tp_rank) {
   std::vector<float> out;
-  const std::int64_t width = p.split == Split::kCols ? p.cols / tp : p.cols;
+  const auto dealt = [tp](std::int64_t total, std::int64_t unit) {
+    const std::int64_t units = total / unit + (total % unit != 0);
+    return unit * (units / tp + (units % tp != 0));
+  };
+  const std::int64_t width = p.split == Split::kCols ? dealt(p.cols, p.col_unit) : p.cols;
   const std::int64_t first_col = p.split == Split::kCols ? width * tp_rank : 0;
   for (const Block& b : p.blocks) {
-    const std::int64_t share = p.split == Split::kRows ? (b.rows + tp - 1) / tp : b.rows;
+    const std::int64_t share = p.split == Split::kRows ? dealt(b.rows, b.unit) : b.rows;
     for (std::int64_t i = 0; i < share; ++i) {
       const std::int64_t row = (p.split == Split::kRows ? share * tp_rank : 0) + i;
       for (std::int64_t c = first_col; c < first_col + width; ++c) {
         const std::int64_t hf_row = b.hf_row_begin + row;
         const std::int64_t at = b.transposed ? c * b.hf_rows + hf_row : hf_row * p.cols + c;
-        out.push_back(row < b.rows ? element(kind, b.hf_name, at) : 0.0f);
+        out.push_back(row < b.rows && c < p.cols ? element(kind, b.hf_name, at) : 0.0f);
       }
     }
   }
