@@ -153,6 +153,7 @@ ModelConfig uneven_llama() {
   c.kv_heads = 3;
   c.head_dim = 4;
   c.ffn = 61;
+  c.init_std = 0.1;
   c.tied = true;
   return c;
 }
