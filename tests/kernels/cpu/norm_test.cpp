@@ -125,6 +125,19 @@ TEST(Norm, ExactOnPowersOfTwo) {
   expect_equal(mean, {0});
 }
 
+TEST(Norm, RmsNormWeightGradientUsesTheRoundedNormalisedValue) {
+  for (const DType t : {DType::kF32, DType::kBF16, DType::kF16}) {
+    const Host x = Host::random(t, {1, 40}, 1), dy = Host::random(t, {1, 40}, 2), w = Host::random(t, {40}, 3);
+    const Host inv = Host::of(DType::kF32, {1}, {1.7});
+    Host dx = Host::filled(t, {1, 40}, 0), dw{DType::kF32, {40}};
+    cpu::rms_norm_grad(dx, dw, dy, x, w, inv, Write::kOverwrite);
+    for (std::int64_t c = 0; c < 40; ++c) {
+      const double normal = rounded(t, static_cast<double>(static_cast<float>(x.at(c)) * 1.7f));
+      ASSERT_EQ(dw.at(c), rounded(DType::kF32, dy.at(c) * normal)) << name(t) << c;
+    }
+  }
+}
+
 TEST(Norm, ThreadsDoNotChangeTheResult) {
   const Host x = Host::random(DType::kBF16, {100, 768}, 1), w = Host::random(DType::kBF16, {768}, 2);
   const Host dy = Host::random(DType::kBF16, {100, 768}, 3);

@@ -99,6 +99,24 @@ TEST(AdamW, ThreadsDoNotChangeTheResult) {
   });
 }
 
+// Large values bypass the cache where they are aligned, which must not show.
+TEST(AdamW, LargeValuesAreWrittenAtAnyAlignment) {
+  constexpr std::int64_t kCount = (std::int64_t{1} << 20) + 5;
+  const Host grad = Host::filled(DType::kF32, {kCount}, 1), zeros = Host::filled(DType::kF32, {kCount}, 0);
+  for (const DType t : {DType::kF32, DType::kBF16, DType::kF16}) {
+    for (const std::int64_t shift : {0, 1}) {
+      const Host memory(t, {kCount + 32});
+      const auto address = reinterpret_cast<std::uintptr_t>(memory.view().data);
+      const auto aligned = static_cast<std::int64_t>((64 - address % 64) % 64 / size_of(t));
+      const Tensor value = memory.view().flat(aligned + shift, kCount);
+      Host master = Host::filled(DType::kF32, {kCount}, 1), m = zeros, v = zeros;
+      cpu::adamw(master, m, v, value, grad, kArgs);
+      const double want = rounded(t, master.at(0));
+      for (std::int64_t i = 0; i < kCount; ++i) ASSERT_EQ(get(value, i), want) << i;
+    }
+  }
+}
+
 TEST(AdamW, WrongArgumentsThrow) {
   const Host p(DType::kF32, {4}), short_one(DType::kF32, {3}), half(DType::kBF16, {4});
   EXPECT_THROW(cpu::adamw(p, p, p, short_one, p, kArgs), Error);
