@@ -82,7 +82,7 @@ void AddedVocabulary::split(std::string_view text, const Sink& sink) const {
     std::size_t begin = at, end = at + token.content.size();
     at = end;  // also where white space after the token is taken: another one may begin inside it
     if (token.single_word && !is_single_word(text, begin, end)) continue;
-    if (token.lstrip) begin = std::max(space_begin(text, begin), done);
+    if (token.lstrip) begin = space_begin(text, begin);
     if (token.rstrip) end = space_end(text, end);
     if (done < begin) sink.text(text.substr(done, begin - done));
     sink.token(token.id);

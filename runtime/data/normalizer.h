@@ -1,4 +1,6 @@
 // Brings text into the normal form that a tokenizer was trained on. Does not split it.
+// The tables are utf8proc's. Those of Hugging Face tokenizers 0.23 are older and leave characters alone that came with
+// Unicode 10 and later: some 60 marks of rare scripts may be ordered otherwise there, and NFKC of some letters differs.
 #pragma once
 #include <string>
 #include <string_view>

@@ -32,6 +32,7 @@ SPICE = [
     "Привет мир, как дела? " * 20,
     "日本語のテキスト 中文文本 한국어 " * 20,
     "😀 👩‍👩‍👧 🇩🇪 ✓ → … “quotes” – dash " * 20,
+    "20024 20024, 1234567 1234567 (2024) " * 40,  # runs longer than three digits become tokens where they may
     "for (int i = 0; i < 10; ++i) {\n    return x[i] + 3.14159;\n}\n" * 10,
 ]
 
@@ -136,7 +137,7 @@ def splitting(pattern: Json, behavior: str, invert: bool = False) -> Json:
 
 
 def variants(files: dict[str, Json]) -> dict[str, tuple[str, list[tuple[str, Json]]]]:
-    words = {"Regex": r"\s+"}
+    space = {"Regex": r"\s"}  # one: matches stand side by side
     vocab = files["llama3"]["model"]["vocab"]
     # A vocabulary without some bytes: what the merges do not need of the two-byte characters.
     needed = {part for merge in files["gpt2"]["model"]["merges"] for part in merge.split(" ")}
@@ -150,13 +151,13 @@ def variants(files: dict[str, Json]) -> dict[str, tuple[str, list[tuple[str, Jso
             {"type": "Digits", "individual_digits": False}, byte_level(True, True)]})]),
         "one_piece": ("gpt2", [("/pre_tokenizer", byte_level(False, False))]),
         "digits_together": ("smollm2", [("/pre_tokenizer/pretokenizers/0/individual_digits", False)]),
-        "removed": ("qwen2", splitting(words, "Removed")),
-        "merged_with_previous": ("qwen2", splitting(words, "MergedWithPrevious")),
-        "merged_with_next": ("qwen2", splitting(words, "MergedWithNext")),
-        "contiguous": ("qwen2", splitting({"Regex": r"\s"}, "Contiguous")),
+        "removed": ("qwen2", splitting(space, "Removed")),
+        "merged_with_previous": ("qwen2", splitting(space, "MergedWithPrevious")),
+        "merged_with_next": ("qwen2", splitting(space, "MergedWithNext")),
+        "contiguous": ("qwen2", splitting(space, "Contiguous")),
         "text_pattern": ("qwen2", splitting({"String": "."}, "MergedWithPrevious")),
         "invert_removed": ("qwen2", splitting({"Regex": r"\p{L}+"}, "Removed", True)),
-        "invert_next": ("qwen2", splitting({"Regex": r"\p{L}+|\p{N}"}, "MergedWithNext", True)),
+        "invert_next": ("gpt2", splitting({"Regex": r"\p{L}+|\p{N}"}, "MergedWithNext", True)),
         "nfd": ("qwen2", [("/normalizer", {"type": "NFD"})]),
         "nfkc_lowercase": ("qwen2", [("/normalizer", {"type": "Sequence", "normalizers": [
             {"type": "NFKC"}, {"type": "Lowercase"}]})]),

@@ -117,6 +117,12 @@ TEST(Dataset, ReadsPreTokenisedFiles) {
   EXPECT_EQ(read_row(*open(options), 0).ids, (Ints{0x10001, 2}));
 }
 
+TEST(Dataset, ATextFileIsItsBytesWithoutTheMark) {
+  const Folder folder;
+  const auto data = open(folder.options({folder.write("a.txt", "\xEF\xBB\xBFx\r\n")}, 4));
+  EXPECT_EQ(read_row(*data, 0).ids, (Ints{'x', '\r', '\n', kEnd}));
+}
+
 TEST(Dataset, RefusesWhatCannotTrainNamingIt) {
   const Folder folder;
   const auto fault = [&](const std::string& file) { return message_of([&] { open(folder.options({file}, 4)); }); };
