@@ -83,7 +83,7 @@ TEST(DataFuzz, DamagedTokenizerFilesLoadOrThrowError) {
     json whole = json::parse(read_text(kGolden / family / "tokenizer.json"));
     json& merges = whole["model"]["merges"];  // short, so that the interesting parts are hit
     merges.erase(merges.begin() + 20, merges.end());
-    for (int i = 0; i < 150; ++i) {
+    for (int i = 0; i < 40; ++i) {
       std::string text = whole.dump();
       damage(text, random);
       (load_and_use(folder, text) ? loaded : refused) += 1;
@@ -92,8 +92,8 @@ TEST(DataFuzz, DamagedTokenizerFilesLoadOrThrowError) {
       (load_and_use(folder, document.dump()) ? loaded : refused) += 1;
     }
   }
-  EXPECT_GT(loaded, 100);
-  EXPECT_GT(refused, 100);
+  EXPECT_GT(loaded, 30);
+  EXPECT_GT(refused, 30);
 }
 
 TEST(DataFuzz, RandomBytesEncodeAndDecodeToTheirValidText) {
@@ -136,12 +136,16 @@ TEST(DataFuzz, DamagedRecordsAreReadSkippedOrNamed) {
       "\xEF\xBB\xBF{\"text\":\"one \\u00e9 "
       "\\ud83d\\ude00\"}\r\n{\"id\":[1,{\"a\":null}],\"text\":\"two\"}\n\n{\"text\":\"\"}\n";
   std::int64_t read = 0, skipped = 0, stopped = 0;
-  for (int i = 0; i < 2000; ++i) {
-    std::string text = whole;
-    damage(text, random);
-    const auto path = folder.write("a.jsonl", text);
-    JsonlSink sink{[&](std::string_view, std::int64_t) { ++read; }, [&](std::int64_t) { ++skipped; }};
-    for (const OnBadRecord on_bad : {OnBadRecord::kSkip, OnBadRecord::kStop}) {
+  const JsonlSink sink{[&](std::string_view, std::int64_t) { ++read; }, [&](std::int64_t) { ++skipped; }};
+  for (int i = 0; i < 100; ++i) {
+    std::string one, many;
+    for (int copy = 0; copy < 20; ++copy) {  // few files, many records: the file system is the slow part
+      one = whole;
+      damage(one, random);
+      many += one;
+    }
+    for (const auto& [text, on_bad] : {std::pair{many, OnBadRecord::kSkip}, std::pair{one, OnBadRecord::kStop}}) {
+      const auto path = folder.write("a.jsonl", text);
       try {
         MappedFile file(path);
         read_jsonl(file, path, on_bad, sink);
@@ -153,7 +157,7 @@ TEST(DataFuzz, DamagedRecordsAreReadSkippedOrNamed) {
   }
   EXPECT_GT(read, 1000);
   EXPECT_GT(skipped, 100);
-  EXPECT_GT(stopped, 100);
+  EXPECT_GT(stopped, 20);
 }
 
 TEST(DataFuzz, DeepNestingIsNoStackOverflow) {
