@@ -24,6 +24,9 @@ function(drivetrain_test name)
   cmake_parse_arguments(arg "" "" "SOURCES;LIBS;LABELS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_LIBS} GTest::gtest GTest::gtest_main)
+  if(NOT arg_LABELS)
+    set(arg_LABELS unit)  # CMake drops an empty value, and with it the pairing of all that follow
+  endif()
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60
-    PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 300 ENVIRONMENT "OMP_NUM_THREADS=1")
+    PROPERTIES TIMEOUT 300 ENVIRONMENT "OMP_NUM_THREADS=1" LABELS "${arg_LABELS}")
 endfunction()
