@@ -38,6 +38,31 @@ class LinearTest : public ::testing::TestWithParam<Case> {
   Linear linear_{pool_};
 };
 
+// SmolLM2's first token carries an activation of 25,765: one running sum would round all that follows to its size.
+TEST(LinearSums, LongOnesKeepTheirDigits) {
+  constexpr std::int64_t kRows = 8, kColumns = 32, kLength = 3072;
+  const Host x = Host::random(DType::kF32, {kRows, kLength}, 1),
+             w = Host::random(DType::kF32, {kColumns, kLength}, 2);
+  Host bias = Host::filled(DType::kF32, {kColumns}, 0.5), y(DType::kF32, {kRows, kColumns});
+  for (std::int64_t i = 0; i < kRows; ++i) x.view().as<float>()[i * kLength] = 25765.0f;
+  HostPool pool;
+  Linear(pool).forward(y, x, w, bias);
+  const auto xs = x.values(), ws = w.values();
+  double ours = 0, running = 0;
+  for (std::int64_t i = 0; i < kRows; ++i)
+    for (std::int64_t j = 0; j < kColumns; ++j) {
+      double exact = 0.5;
+      float sum = 0.5f;
+      for (std::int64_t l = 0; l < kLength; ++l) {
+        exact += xs[at(i * kLength + l)] * ws[at(j * kLength + l)];
+        sum = std::fma(static_cast<float>(xs[at(i * kLength + l)]), static_cast<float>(ws[at(j * kLength + l)]), sum);
+      }
+      ours += std::abs(y.at(i * kColumns + j) - exact);
+      running += std::abs(static_cast<double>(sum) - exact);
+    }
+  EXPECT_LT(ours, 0.5 * running);
+}
+
 TEST_P(LinearTest, ForwardAndDxMatchDoubles) {
   const auto [dtype, m, n, k, threads] = GetParam();
   const Host x = Host::random(dtype, {m, k}, 1);
