@@ -66,10 +66,17 @@ struct Linear::State {
   using Key = std::tuple<const std::byte*, std::int64_t, std::int64_t, DType>;
 
   explicit State(HostPool& p)
-      : pool(p), matmul(p), pairs(p), widened{Scratch(p), Scratch(p), Scratch(p)}, result(p), packed_x(p) {}
+      : pool(p),
+        matmul(p),
+        pairs(p),
+        widened{Scratch(p), Scratch(p), Scratch(p)},
+        pieces{Scratch(p), Scratch(p)},
+        result(p),
+        packed_x(p) {}
   Tensor in_type(Tensor t, DType wanted, std::size_t slot);
   const std::byte* packed_weight(const MatmulShape& shape, Tensor w);
   void run(const MatmulShape& shape, Tensor c, Tensor a, const std::byte* b, Tensor bias);
+  Tensor piece(Tensor x, std::int64_t begin, std::int64_t count, std::size_t slot);
   void long_sums(Tensor y, Tensor x, Tensor w, Tensor bias);
 
   HostPool& pool;
@@ -78,6 +85,7 @@ struct Linear::State {
   std::map<Key, Packed> weights;
   std::uint64_t generation = 1;
   std::array<Scratch, 3> widened;
+  std::array<Scratch, 2> pieces;
   Scratch result;
   Scratch packed_x;
 };
@@ -113,24 +121,36 @@ void Linear::State::run(const MatmulShape& shape, Tensor c, Tensor a, const std:
   copy(c.reshape({c.count()}), wide);
 }
 
+// Columns [begin, begin + count) of x (rows, k), dense. oneDNN 2.6 reads past the last row of an operand with gaps
+// between its rows, so pieces are copied, and leave room behind them.
+Tensor Linear::State::piece(Tensor x, std::int64_t begin, std::int64_t count, std::size_t slot) {
+  constexpr std::size_t kRoom = 64u << 10;
+  const std::int64_t rows = rows_of(x), k = x.dim(-1);
+  const auto width = static_cast<std::size_t>(count) * sizeof(float);
+  const Tensor out(pieces[slot].need(static_cast<std::size_t>(rows) * width + kRoom), DType::kF32, {rows, count});
+  for (std::int64_t r = 0; r < rows; ++r)
+    std::memcpy(out.as<float>() + r * count, x.as<float>() + r * k + begin, width);
+  return out;
+}
+
 // One running f32 sum over thousands of products loses digits where activations are large (Higham 2002, section 4.2:
 // the bound grows with the length); sums of pieces, added up, lose fewer.
 void Linear::State::long_sums(Tensor y, Tensor x, Tensor w, Tensor bias) {
   const std::int64_t m = rows_of(x), n = w.dim(0), k = w.dim(-1);
   for (std::int64_t at = 0; at < k; at += kPiece) {
     const bool first = at == 0;
+    const std::int64_t length = std::min(kPiece, k - at);
+    const Tensor xs = piece(x, at, length, 0), ws = piece(w, at, length, 1);
     const MatmulShape shape{m,
                             n,
-                            std::min(kPiece, k - at),
+                            length,
                             DType::kF32,
                             DType::kF32,
                             Layout::kRows,
                             Layout::kColumns,
                             first && bias.present(),
-                            first ? Write::kOverwrite : Write::kAccumulate,
-                            k};
-    matmul.run(shape, y.data, x.data + static_cast<std::size_t>(at) * sizeof(float),
-               w.data + static_cast<std::size_t>(at) * sizeof(float), first ? bias.data : nullptr);
+                            first ? Write::kOverwrite : Write::kAccumulate};
+    matmul.run(shape, y.data, xs.data, ws.data, first ? bias.data : nullptr);
   }
 }
 
@@ -148,7 +168,8 @@ void Linear::forward(Tensor y, Tensor x, Tensor w, Tensor bias) {
     return state_->pairs.product(y, x, w, RightOperand::kRowsAreColumns, bias);
   const DType in = compute_type(x.dtype), out = y.dtype == in ? in : DType::kF32;
   const Tensor xs = state_->in_type(x, in, 0), ws = state_->in_type(w, in, 1), bs = state_->in_type(bias, in, 2);
-  if (in == DType::kF32 && y.dtype == DType::kF32 && k > kLongSum) return state_->long_sums(y, xs, ws, bs);
+  if (in == DType::kF32 && y.dtype == DType::kF32 && k > kLongSum)
+    return state_->long_sums(y, xs.reshape({m, k}), ws.reshape({n, k}), bs);
   const MatmulShape shape{m, n, k, in, out, Layout::kRows, Layout::kColumns, bias.present(), Write::kOverwrite};
   state_->run(shape, y, xs, ws.data, bs);
 }

@@ -34,10 +34,8 @@ memory::format_tag tag_of(Layout layout) {
   return memory::format_tag::any;
 }
 
-memory::desc describe(std::int64_t rows, std::int64_t cols, DType dtype, Layout layout, std::int64_t pitch = 0) {
-  if (pitch == 0) return {{rows, cols}, type_of(dtype), tag_of(layout)};
-  const bool by_rows = layout == Layout::kRows;
-  return {{rows, cols}, type_of(dtype), by_rows ? memory::dims{pitch, 1} : memory::dims{1, pitch}};
+memory::desc describe(std::int64_t rows, std::int64_t cols, DType dtype, Layout layout) {
+  return {{rows, cols}, type_of(dtype), tag_of(layout)};
 }
 
 // oneDNN never writes through an input; its interface only lacks the const.
@@ -79,7 +77,7 @@ struct Matmul::State {
 };
 
 Plan Matmul::State::make(const MatmulShape& s) const {
-  const auto a = describe(s.m, s.k, s.in, s.a, s.pitch), b = describe(s.k, s.n, s.in, s.b, s.pitch);
+  const auto a = describe(s.m, s.k, s.in, s.a), b = describe(s.k, s.n, s.in, s.b);
   const auto c = describe(s.m, s.n, s.out, Layout::kRows);
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);

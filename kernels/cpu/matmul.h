@@ -16,7 +16,6 @@ struct MatmulShape {
   Layout a, b;  // a is never packed
   bool bias;    // n elements of type `in`
   Write write;
-  std::int64_t pitch = 0;  // elements between the k-vectors of plain a (rows) and b (columns); 0: they are dense
   auto operator<=>(const MatmulShape&) const = default;
 };
 
