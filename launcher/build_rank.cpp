@@ -48,13 +48,6 @@ int threads_of_rank(const ProcessPlace& place) {
   return bound ? mine : std::max(1, mine / std::max(1, place.local_size));
 }
 
-std::unique_ptr<Device> open_device(const Config& config, int threads) {
-  if (config.device != "cpu" && config.device != "auto")
-    throw Error(ErrorKind::kDevice, "device: " + config.device +
-                                        " is not in this build, which has the CPU backend only; set device: cpu");
-  return make_cpu_device(threads);
-}
-
 std::unique_ptr<Tokenizer> open_tokenizer(const Config& config) {
   const std::string& word = config.data.tokenizer;
   if (word == "bytes") return make_byte_tokenizer();
@@ -74,7 +67,7 @@ RankObjects build_rank(const Config& config, std::unique_ptr<Communicator> world
   rank.setup = set_up_run(config, world->size());
   rank.setup.transformer.use = use;
   rank.threads = threads_of_rank(place);
-  rank.device = open_device(config, rank.threads);
+  rank.device = make_cpu_device(rank.threads);
   rank.mesh = std::make_unique<Mesh>(std::move(world), rank.setup.mesh);
   rank.tokenizer = open_tokenizer(config);
   std::size_t arena_bytes = 0;
@@ -108,6 +101,12 @@ void load_weights(RankObjects& rank, const std::filesystem::path& from) {
     load_values(rank.model->store(), *rank.mesh, *source);
   }
   rank.device->ops().weights_changed();
+}
+
+void adopt_model_folder(Config& config, const std::string& from) {
+  if (from.empty() || !is_hf_folder(from)) return;
+  config.model = Config::Model{};
+  config.model.path = from;
 }
 
 std::filesystem::path weights_for_inference(const Config& config, const std::string& from) {

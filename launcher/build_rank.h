@@ -24,8 +24,6 @@ struct RankObjects {
 };
 
 CommOptions comm_options(const Config& config);
-// The device that the configuration asks for. Throws kDevice when there is none of its kind.
-std::unique_ptr<Device> open_device(const Config& config, int threads);
 // Threads of this rank: its own cores when it is bound to some, else its share of the host's.
 int threads_of_rank(const ProcessPlace& place);
 // For token files without a tokenizer named: one that refuses text.
@@ -38,6 +36,8 @@ RankObjects build_rank(const Config& config, std::unique_ptr<Communicator> world
 void initialise_weights(RankObjects& rank, const Config& config);
 // From a run folder, a checkpoint or a Hugging Face folder.
 void load_weights(RankObjects& rank, const std::filesystem::path& from);
+// A Hugging Face folder named with --from brings its own shape and tokenizer: it replaces the model of the configuration.
+void adopt_model_folder(Config& config, const std::string& from);
 // What eval and generate take: `from` if given, else the newest checkpoint of the run, else model.path. Throws kData
 // when there is nothing.
 std::filesystem::path weights_for_inference(const Config& config, const std::string& from);

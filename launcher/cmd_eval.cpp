@@ -46,7 +46,8 @@ int cmd_eval(Arguments arguments) {
   const auto values = parse_options(arguments, usage, options, {"config"});
   if (!values) return 0;
   const ConfigArguments source = config_arguments(*values);
-  const Config config = load_config(source.file, source.overrides);
+  Config config = load_config(source.file, source.overrides);
+  adopt_model_folder(config, (*values)["from"].as<std::string>());
   const std::vector<std::string> files =
       values->count("file") ? (*values)["file"].as<std::vector<std::string>>() : config.data.eval;
   if (files.empty()) throw Error(ErrorKind::kUsage, "nothing to evaluate on: set data.eval or give --file");

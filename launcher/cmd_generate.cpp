@@ -50,6 +50,9 @@ int generate(const Config& config, const Request& request, RankObjects& rank) {
     std::fflush(stdout);
     std::fprintf(stderr, "%zu prompt tokens, %zu new, time to first token %.1f ms, then %.1f tokens/s\n",
                  prompt.size(), out.ids.size(), out.first_token_ms, out.tokens_per_s);
+    if (static_cast<std::int64_t>(prompt.size() + out.ids.size()) >= rank.model->max_positions())
+      std::fprintf(stderr, "stopped at %lld positions, data.seq_len of the configuration\n",
+                   static_cast<long long>(rank.model->max_positions()));
   }
   return 0;
 }
@@ -69,14 +72,16 @@ int cmd_generate(Arguments arguments) {
       "seed", po::value<std::uint64_t>()->value_name("N"), "of the draws (default: run.seed)");
   add_config_options(options);
   const Usage usage{"generate CONFIG --prompt TEXT [options]",
-                    "Continues a text. Prints it to stdout, and tokens/s and time to first token to stderr.",
+                    "Continues a text. Prints it to stdout, and tokens/s and time to first token to stderr.\n"
+                    "Prompt and new tokens together fill at most data.seq_len positions.",
                     "  drivetrain generate configs/quickstart.yaml --prompt 'The license'\n"
                     "  drivetrain generate configs/smollm2-135m.yaml -p 'Once upon a time' -t 100 --temperature 0.8 "
                     "--top-k 50 --seed 1\n"};
   const auto values = parse_options(arguments, usage, options, {"config"});
   if (!values) return 0;
   const ConfigArguments source = config_arguments(*values);
-  const Config config = load_config(source.file, source.overrides);
+  Config config = load_config(source.file, source.overrides);
+  adopt_model_folder(config, (*values)["from"].as<std::string>());
   const Request request = read_request(*values, config);
 
   const auto world = open_world(comm_options(config));

@@ -9,6 +9,7 @@
 #include "launcher/commands.h"
 #include "launcher/launch_plan.h"
 #include "launcher/options.h"
+#include "launcher/run_setup.h"
 #include "launcher/supervise.h"
 #include "runtime/log.h"
 
@@ -143,6 +144,8 @@ int cmd_launch(Arguments arguments) {
 
   LaunchPlan plan = plan_launch(request, facts);  // refuses before anything is made
   check_for_ranks(config, static_cast<int>(plan.rank_host.size()));
+  if (own == arguments.size())
+    set_up_run(config, static_cast<int>(plan.rank_host.size()));  // what each rank would refuse
   for (const std::string& remark : plan.remarks) log_info(remark);
   if (values->count("dry-run") > 0) {
     std::fputs(dry_run_text(plan, facts.environment).c_str(), stdout);

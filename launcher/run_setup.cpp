@@ -59,6 +59,9 @@ void check_batch(const RunSetup& s) {
 }  // namespace
 
 RunSetup set_up_run(const Config& config, int ranks) {
+  if (config.device != "cpu" && config.device != "auto")
+    throw Error(ErrorKind::kDevice, "device: " + config.device +
+                                        " is not in this build, which has the CPU backend only; set device: cpu");
   RunSetup s;
   s.model = model_config(config);
   s.mesh = mesh_shape(config, ranks);

@@ -60,7 +60,12 @@ void write_resolved_config(const TrainingInput& input) {
   if (!out) throw Error(ErrorKind::kIo, file.string() + ": cannot be written");
 }
 
-void announce(const RankObjects& rank, const Dataset& data, std::int64_t steps, const Peak& peak) {
+void announce(const Config& config, const RankObjects& rank, const Dataset& data, std::int64_t steps,
+              const Peak& peak) {
+  if (config.telemetry.prometheus)
+    log_warn("telemetry.prometheus: there is no endpoint yet; metrics.jsonl has the numbers");
+  if (config.telemetry.tensorboard)
+    log_warn("telemetry.tensorboard: there are no event files yet; metrics.jsonl has the numbers");
   log_info(rank.model->description());
   log_info("layout: dp " + std::to_string(rank.setup.mesh.dp) + " x tp " + std::to_string(rank.setup.mesh.tp) + ", " +
            name(rank.setup.transformer.compute) + ", " + rank.mesh->world().transport() + " collectives, " +
@@ -123,7 +128,7 @@ void train(const TrainingInput& input, RankObjects& rank, RankPhase& phase) {
     write_resolved_config(input);
     metrics.emplace(folder / "metrics.jsonl");
     progress.emplace(std::cout, progress_mode(config.telemetry.progress, columns), config.telemetry.every, columns);
-    announce(rank, *data, steps, peak);
+    announce(config, rank, *data, steps, peak);
   }
   char ledger_name[32];
   std::snprintf(ledger_name, sizeof(ledger_name), "rank-%05d.bin", world_rank);

@@ -7,7 +7,7 @@
 namespace drivetrain {
 namespace {
 
-constexpr std::size_t kBarWidth = 20;
+constexpr std::size_t kBarWidth = 10;
 
 template <class... Args>
 std::string format(const char* pattern, Args... args) {
@@ -36,6 +36,15 @@ std::string progress_text(const ProgressPoint& p) {
   return s;
 }
 
+// The same in fewer characters, for 80 columns.
+static std::string bar_text(const ProgressPoint& p) {
+  std::string s = format("%lld/%lld", static_cast<long long>(p.step), static_cast<long long>(p.total));
+  s += format(" loss %.4f lr %.1e norm %.2f %.0f tok/s", p.loss, p.lr, p.grad_norm, p.tokens_per_s);
+  if (p.mfu) s += format(" MFU %.1f%%", 100 * *p.mfu);
+  if (p.left_s) s += " " + duration_text(*p.left_s) + " left";
+  return s;
+}
+
 void Progress::show(const ProgressPoint& p) {
   if (mode_ == Mode::kOff) return;
   const bool notable = p.step == p.total || p.eval_loss || !p.skipped_reason.empty();
@@ -46,7 +55,7 @@ void Progress::show(const ProgressPoint& p) {
   const double share = p.total > 0 ? static_cast<double>(p.step) / static_cast<double>(p.total) : 0;
   const auto full = static_cast<std::size_t>(std::clamp(share, 0.0, 1.0) * kBarWidth);
   std::string line = "[";
-  line.append(full, '#').append(kBarWidth - full, '.').append("] ").append(progress_text(p));
+  line.append(full, '#').append(kBarWidth - full, '.').append("] ").append(notable ? progress_text(p) : bar_text(p));
   if (columns_ > 1 && !notable && line.size() >= static_cast<std::size_t>(columns_))
     line.resize(static_cast<std::size_t>(columns_ - 1));
   const std::size_t length = line.size();

@@ -10,14 +10,15 @@ namespace drivetrain {
 namespace {
 
 // A signal handler can reach nothing but static storage.
-constexpr std::array<int, 2> kSignals{SIGTERM, SIGUSR1};
+constexpr std::array<int, 3> kSignals{SIGTERM, SIGUSR1, SIGINT};
 std::atomic<bool> stop_requested{false};
 std::atomic<bool> installed{false};
 std::array<struct sigaction, kSignals.size()> before;
 static_assert(std::atomic<bool>::is_always_lock_free);
 
-void on_signal(int) {
+void on_signal(int number) {
   stop_requested.store(true);
+  if (number == SIGINT) std::signal(SIGINT, SIG_DFL);  // a second Ctrl-C means now
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Turns SIGTERM and SIGUSR1 into a flag that the step loop reads: save, then stop. Handles nothing else.
+// Turns SIGTERM, SIGUSR1 and the first SIGINT into a flag that the step loop reads: save, then stop. Handles nothing else.
 #pragma once
 
 namespace drivetrain {

@@ -12,6 +12,9 @@ void Trainer::resume(const std::filesystem::path& checkpoint) {
   saved_step_ = state_.step;
   if (parts_.mesh.world().rank() != 0) return;
   log_info("continuing after step " + std::to_string(state_.step) + " from " + checkpoint.string());
+  if (state_.step >= options_.steps)
+    log_info("nothing to train: step " + std::to_string(state_.step) + " of " + std::to_string(options_.steps) +
+             " is done; raise steps, or start another run with run.name");
   if (state_.total_steps != options_.steps)
     log_warn("the checkpoint was made for " + std::to_string(state_.total_steps) + " steps, now there are " +
              std::to_string(options_.steps) + ": the learning rate follows the new schedule");

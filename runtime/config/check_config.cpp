@@ -45,7 +45,8 @@ void check_length(const Config& c, Faults& faults) {
   if (c.steps == 0 && c.epochs == 0) faults.push_back({{"steps", "epochs"}, "give steps or epochs, above 0"});
   if (c.steps > 0 && c.schedule.warmup > c.steps) {
     faults.push_back({{"schedule.warmup", "steps"},
-                      std::to_string(c.schedule.warmup) + " is more than steps, " + std::to_string(c.steps)});
+                      std::to_string(c.schedule.warmup) + " is more than steps, " + std::to_string(c.steps) +
+                          "; set schedule.warmup to at most that"});
   }
   const double decay = c.schedule.decay_fraction * static_cast<double>(c.steps);
   const bool wsd = c.schedule.kind == "wsd" && c.schedule.warmup <= c.steps;

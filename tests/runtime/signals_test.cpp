@@ -9,13 +9,19 @@
 namespace drivetrain {
 namespace {
 
-TEST(StopSignals, TermAndUsr1RequestAStop) {
-  for (const int signal : {SIGTERM, SIGUSR1}) {
+TEST(StopSignals, EachOfThemRequestsAStop) {
+  for (const int signal : {SIGTERM, SIGUSR1, SIGINT}) {
     const StopSignals signals;
     EXPECT_FALSE(signals.requested());
     std::raise(signal);
     EXPECT_TRUE(signals.requested());
   }
+}
+
+TEST(StopSignals, ASecondInterruptIsNotHeld) {
+  const StopSignals signals;
+  std::raise(SIGINT);
+  EXPECT_EQ(std::signal(SIGINT, SIG_IGN), SIG_DFL);
 }
 
 TEST(StopSignals, PutsTheOldHandlerBack) {

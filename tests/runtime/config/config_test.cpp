@@ -116,7 +116,7 @@ TEST_F(ConfigTest, ReportsEveryFaultAtOnce) {
       "  t.yaml:9: schedule.kind: 'cosin' is not one of constant | linear | cosine | wsd; did you mean 'cosine'?\n"
       "  t.yaml:1: run.name: '../x' is not a folder name: letters, digits, '.', '_', '-', not starting with '.' "
       "or '-', at most 200\n"
-      "  t.yaml:9: schedule.warmup: 11 is more than steps, 10\n"
+      "  t.yaml:9: schedule.warmup: 11 is more than steps, 10; set schedule.warmup to at most that\n"
       "  t.yaml:4: batch.global: 9 is not a multiple of batch.micro, 2");
 }
 
