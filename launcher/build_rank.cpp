@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "kernels/cpu/cpu_device.h"
+#include "launcher/checkpoint_model.h"
 #include "launcher/plan_text.h"
 #include "models/hf_names.h"
 #include "models/hf_weights.h"
@@ -96,7 +97,9 @@ void load_weights(RankObjects& rank, const std::filesystem::path& from) {
   if (is_hf_folder(from)) {
     load_model_weights(rank.model->store(), *rank.mesh, rank.setup.model, from);
   } else {
-    const auto source = open_checkpoint_weights(from);
+    const auto checkpoint = find_checkpoint(from);
+    check_checkpoint_model(checkpoint, rank.setup.model);
+    const auto source = open_checkpoint_weights(checkpoint);
     check_tensors(rank.model->store(), *source, is_ignorable_tensor);
     load_values(rank.model->store(), *rank.mesh, *source);
   }

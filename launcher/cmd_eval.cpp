@@ -1,4 +1,5 @@
 // drivetrain eval: loss and perplexity on held-out data.
+#include <cmath>
 #include <cstdio>
 
 #include "launcher/build_rank.h"
@@ -22,6 +23,8 @@ int evaluate(const Config& config, const std::vector<std::string>& files, const 
   load_weights(rank, weights);
   Evaluator evaluator(*rank.device, *rank.mesh, *data, {rank.setup.micro_batch, config.eval.batches});
   const EvalResult result = evaluator.run(*rank.model, *rank.arena);
+  if (result.targets > 0 && !std::isfinite(result.loss()))
+    throw Error(ErrorKind::kNumeric, weights.string() + ": the loss on this data is not finite");
   if (rank.mesh->world().rank() == 0)
     std::printf("weights %s\ndata %s\nloss %.6f perplexity %.4f over %lld targets\n", weights.c_str(),
                 data->report().c_str(), result.loss(), result.perplexity(), static_cast<long long>(result.targets));

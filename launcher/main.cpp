@@ -1,4 +1,5 @@
 // The entry of `drivetrain`: turns what a command throws into one critical line and its exit code.
+#include <csignal>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is an error of the write that meets it, not a death
   const drivetrain::ProcessPlace place = drivetrain::process_place();
   try {
     drivetrain::init_logging(

@@ -22,6 +22,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 constexpr milliseconds kRepeatStop{2000};
+constexpr milliseconds kOneRequest{2000};
 constexpr milliseconds kLookForNotes{1000};
 constexpr milliseconds kGiveUp{3000};     // after SIGKILL
 constexpr milliseconds kLeftovers{1500};  // for ranks to end by themselves once mpirun is gone
@@ -132,9 +133,14 @@ class Supervisor {
 
   void on_signal(int number) {
     if (number == SIGCHLD) return;
-    const bool again = stage_ != Stage::kRunning && (number == SIGINT || number == SIGTERM);
+    // Some senders (GNU timeout) signal the process and then its group: that is one request.
+    const bool echo = number == SIGTERM && stop_signal_ == SIGTERM && Clock::now() - stop_asked_ < kOneRequest;
+    const bool again = !echo && stage_ != Stage::kRunning && (number == SIGINT || number == SIGTERM);
     attempt_.event("signal", {{"name", sigabbrev_np(number)}});
-    if (stop_signal_ == 0) stop_signal_ = number;
+    if (stop_signal_ == 0) {
+      stop_signal_ = number;
+      stop_asked_ = Clock::now();
+    }
     if (again && stage_ == Stage::kStopping) {
       log_warn("second stop signal: ending the job now, without a checkpoint");
       impatient_ = true;
@@ -282,6 +288,7 @@ class Supervisor {
   Clock::time_point look_at_ = Clock::now();
   std::optional<Clock::time_point> deadline_, repeat_at_;
   int stop_signal_ = 0;
+  Clock::time_point stop_asked_{};
   bool failure_seen_ = false, impatient_ = false, timed_out_ = false, abandoned_ = false;
 };
 

@@ -5,7 +5,9 @@
 #include <iostream>
 
 #include "kernels/cpu/peak.h"
+#include "launcher/checkpoint_model.h"
 #include "launcher/plan_text.h"
+#include "launcher/run_lock.h"
 #include "launcher/terminal.h"
 #include "launcher/text_generation.h"
 #include "runtime/log.h"
@@ -104,6 +106,8 @@ void train(const TrainingInput& input, RankObjects& rank, RankPhase& phase) {
   const bool first = world_rank == 0;
   const std::filesystem::path folder = config.run_folder();
   std::filesystem::create_directories(folder / "ledger");
+  std::optional<RunLock> lock;
+  if (first) lock.emplace(folder);
 
   phase.name = "read data";
   const auto data = open_data(config, rank, config.data.train);
@@ -160,9 +164,11 @@ void train(const TrainingInput& input, RankObjects& rank, RankPhase& phase) {
   if (resume == "auto")
     from = checkpoints.newest();
   else if (resume != "never")
-    from = resume;
+    from = find_checkpoint(resume);
+  if (first && resume != "never") warn_of_incomplete(folder / "checkpoints", from.value_or(""));
   if (from) {
     phase.name = "load checkpoint";
+    check_checkpoint_model(*from, rank.setup.model);
     trainer.resume(*from);
     rank.device->ops().weights_changed();
   } else {

@@ -126,7 +126,11 @@ std::vector<std::string> preset_names() {
 void apply_overrides(ModelConfig& c, const std::map<std::string, std::string>& overrides) {
   const bool explicit_head_dim = overrides.contains("head_dim");
   const std::map<std::string, std::function<void(const std::string&, const std::string&)>> fields = {
-      {"layers", [&](auto& k, auto& v) { c.layers = parse_count(k, v); }},
+      {"layers",
+       [&](auto& k, auto& v) {
+         c.layers = parse_count(k, v);
+         if (c.layers > 10000) bad_override(k, v, "at most 10000 layers");
+       }},
       {"dim", [&](auto& k, auto& v) { c.dim = parse_count(k, v); }},
       {"heads", [&](auto& k, auto& v) { c.heads = parse_count(k, v); }},
       {"kv_heads", [&](auto& k, auto& v) { c.kv_heads = parse_count(k, v); }},

@@ -144,6 +144,7 @@ void Trainer::publish(const MetricsRow& row) {
 void Trainer::save() {
   if (saved_step_ == state_.step) return;
   const LedgerSpan span(&parts_.ledger, Phase::kCheckpoint);
+  check_weights();
   state_.adam_step = parts_.optimizer.updates();
   state_.loss_scale = parts_.scaler.scale();
   state_.loss_scale_good_steps = parts_.scaler.good_steps();

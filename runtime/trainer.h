@@ -77,6 +77,8 @@ class Trainer {
   void evaluate_if_missed();
   void publish(const MetricsRow& row);
   void save();
+  // Throws kNumeric on every rank when a master weight is not finite. Collective over the world.
+  void check_weights();
 
   TrainerParts parts_;
   TrainerOptions options_;

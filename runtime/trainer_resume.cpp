@@ -1,4 +1,7 @@
 // How the step loop continues from a checkpoint.
+#include <cmath>
+
+#include "kernels/ops.h"
 #include "runtime/log.h"
 #include "runtime/trainer.h"
 
@@ -21,6 +24,15 @@ void Trainer::resume(const std::filesystem::path& checkpoint) {
   if (state_.seed != options_.seed)
     log_warn("the checkpoint was made with seed " + std::to_string(state_.seed) + ", now it is " +
              std::to_string(options_.seed) + ": the order of the data changes");
+}
+
+void Trainer::check_weights() {
+  report_.begin();
+  parts_.device.ops().sum_squares(report_.squares(), parts_.model.store().master());
+  if (!std::isfinite(report_.exchange(0, 0, false).squares))
+    throw Error(ErrorKind::kNumeric, "the weights are not finite after step " + std::to_string(state_.step) +
+                                         "; nothing was saved, the checkpoints before stay: lower optimizer.lr or "
+                                         "weight_decay");
 }
 
 void Trainer::evaluate_if_missed() {

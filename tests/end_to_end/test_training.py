@@ -98,6 +98,41 @@ class Faults(EndToEnd):
         self.assertRegex(done.stdout + done.stderr, r"step \d+")
         self.assertFalse(list((self.folder / "runs/run/checkpoints").glob("step-*")))
 
+    def test_weights_that_are_not_finite_are_not_saved(self):
+        self.train(steps=4, checkpoint__every=2)
+        done = self.drivetrain("train", self.config(steps=6, checkpoint__every=1, checkpoint__keep=1,
+                                                    optimizer__lr="1e39", schedule__kind="constant"), expect=20)
+        self.assertIn("not finite after step 5", done.stdout + done.stderr)
+        self.assertEqual((self.folder / "runs/run/checkpoints/latest").read_text().strip(), "step-000004")
+
+    def test_a_checkpoint_of_another_model_is_refused(self):
+        self.train(steps=2)
+        other = dict(steps=4, model__override="{layers: 2, dim: 32, heads: 8, kv_heads: 4, ffn: 64}")
+        done = self.drivetrain("train", self.config(**other), expect=64)
+        self.assertIn("num_attention_heads: 4 in the checkpoint, 8 now", done.stdout + done.stderr)
+        self.drivetrain("eval", self.config(**other), expect=64)
+
+    def test_one_job_in_a_run_folder(self):
+        config = self.config(steps=100000)
+        process = subprocess.Popen([BINARY, "train", config], cwd=self.folder, env=self.environment(),
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            metrics = self.folder / "runs/run/metrics.jsonl"
+            self.wait_for(lambda: metrics.exists() and metrics.read_text().count("\n") > 3)
+            done = self.drivetrain("train", config, ranks=2, expect=64)
+            self.assertIn(f"pid {process.pid}", done.stdout + done.stderr)
+        finally:
+            process.send_signal(signal.SIGINT)
+            self.assertEqual(process.wait(timeout=30), 75)
+
+    def test_incomplete_checkpoints_are_named(self):
+        self.train(steps=4, checkpoint__every=2)
+        (self.folder / "runs/run/checkpoints/step-000004/DONE").unlink()
+        done = self.drivetrain("train", self.config(steps=4))
+        text = done.stdout + done.stderr
+        self.assertIn("step-000004 is not complete", text)
+        self.assertIn("continuing after step 2", text)
+
     def test_stop_signal_saves_and_the_same_command_continues(self):
         options = dict(steps=400, telemetry__every=1)
         unbroken = self.train("whole", ranks=2, **options)
