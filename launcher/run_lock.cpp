@@ -26,9 +26,8 @@ RunLock::RunLock(const std::filesystem::path& run_folder) {
                                        "); wait for it, or choose another run.name");
   }
   const std::string me = "pid " + std::to_string(getpid()) + " on " + short_host_name();
-  if (ftruncate(file_, 0) != 0 || pwrite(file_, me.data(), me.size(), 0) < 0) {
-    // Only a message would miss the holder's name; the lock itself stands.
-  }
+  // Should this fail, only the message of a second job misses the holder's name.
+  [[maybe_unused]] const bool named = ftruncate(file_, 0) == 0 && pwrite(file_, me.data(), me.size(), 0) >= 0;
 }
 
 RunLock::~RunLock() {

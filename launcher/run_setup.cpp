@@ -27,14 +27,6 @@ ModelConfig model_config(const Config& config) {
   return model;
 }
 
-MeshShape mesh_shape(const Config& config, int ranks) {
-  const int tp = config.parallel.tp;
-  if (ranks % tp != 0)
-    refuse("parallel.tp = " + std::to_string(tp) + " does not divide the number of ranks, " + std::to_string(ranks) +
-           "; start a multiple of " + std::to_string(tp) + " ranks or lower parallel.tp");
-  return {ranks / tp, tp};
-}
-
 std::int64_t sequence_length(const Config& config, const ModelConfig& model) {
   const std::int64_t length = config.data.seq_len;
   if (length == 0) return std::min<std::int64_t>(model.positions, 1024);
@@ -44,11 +36,7 @@ std::int64_t sequence_length(const Config& config, const ModelConfig& model) {
   return length;
 }
 
-void check_batch(const RunSetup& s) {
-  const std::int64_t unit = s.micro_batch * s.mesh.dp;
-  if (s.global_batch % unit != 0)
-    refuse("batch.global = " + std::to_string(s.global_batch) + " is not a multiple of batch.micro x data ranks = " +
-           std::to_string(s.micro_batch) + " x " + std::to_string(s.mesh.dp) + " = " + std::to_string(unit));
+void check_sequence_parallel(const RunSetup& s) {
   const bool sharded = s.transformer.residual == TensorParallel::Residual::kSharded && s.mesh.tp > 1;
   if (sharded && s.micro_batch * s.seq_len % s.mesh.tp != 0)
     refuse("sequence parallelism deals batch.micro x data.seq_len = " + std::to_string(s.micro_batch * s.seq_len) +
@@ -64,7 +52,8 @@ RunSetup set_up_run(const Config& config, int ranks) {
                                         " is not in this build, which has the CPU backend only; set device: cpu");
   RunSetup s;
   s.model = model_config(config);
-  s.mesh = mesh_shape(config, ranks);
+  check_for_ranks(config, ranks);
+  s.mesh = {ranks / config.parallel.tp, config.parallel.tp};
   check_tensor_parallel(s.model, s.mesh.tp);
   s.seq_len = sequence_length(config, s.model);
   s.micro_batch = config.batch.micro;
@@ -81,7 +70,7 @@ RunSetup set_up_run(const Config& config, int ranks) {
   s.wire = config.precision.reduce == "bf16" ? DType::kBF16 : DType::kF32;
   s.optimizer = {config.optimizer.betas.at(0), config.optimizer.betas.at(1), config.optimizer.eps,
                  config.optimizer.weight_decay, config.optimizer.clip};
-  check_batch(s);
+  check_sequence_parallel(s);
   return s;
 }
 

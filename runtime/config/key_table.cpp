@@ -147,7 +147,7 @@ constexpr KeyRow kRows[] = {
     {"comm.transport", [](Config& c) -> KeySlot { return &c.comm.transport; }, choice("auto | shm | mpi | host"),
      "How ranks talk; `auto` is shared memory inside a host."},
     {"comm.check", [](Config& c) -> KeySlot { return &c.comm.check; }, any(),
-     "Check that ranks call the same collectives."},
+     "Reserved: calls are always compared across ranks."},
     {"comm.timeout_s", [](Config& c) -> KeySlot { return &c.comm.timeout_s; }, between(1, 1e6),
      "Seconds a collective may wait for its peers."},
     {"telemetry.every", [](Config& c) -> KeySlot { return &c.telemetry.every; }, between(1, kMostCount),

@@ -244,7 +244,7 @@ TEST(Launch, ASecondStopSignalEndsTheJobNow) {
 // Whoever is killed, nothing of the job stays; other jobs are left alone.
 TEST(Launch, NothingIsLeftBehind) {
   const std::string kills[] = {"kill -9 $p", "kill -9 $(pgrep -P $p)",
-                               "kill -STOP $(pgrep -P $p); kill -TERM $p; sleep 0.2; kill -TERM $p"};
+                               "kill -STOP $(pgrep -P $p); kill -TERM $p; sleep 2.2; kill -TERM $p"};
   for (const std::string& how : kills) {
     const Scratch scratch;
     const std::string mark = scratch.folder().filename().string();
