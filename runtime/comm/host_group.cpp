@@ -3,12 +3,6 @@
 #include <algorithm>
 
 namespace drivetrain {
-namespace {
-
-constexpr std::int64_t kLifeCheckNs = 250'000'000;
-
-}  // namespace
-
 HostGroup::HostGroup(std::shared_ptr<HostWorld> world, SharedBlock block, std::uint32_t id, std::vector<int> members,
                      int rank)
     : world_(std::move(world)),
@@ -65,20 +59,26 @@ void HostGroup::wait(PhaseFlag& flag, std::uint32_t target, int peer, const Call
     if (!patience.pause(flag, seen)) continue;
     if (since_ns == 0) since_ns = steady_now_ns();
     if (idle_) idle_();
-    if (!reached(flag.phase.load(std::memory_order_acquire), target)) look_around(target, peer, call, since_ns);
+    if (!reached(flag.phase.load(std::memory_order_acquire), target)) look_around(flag, target, peer, call, since_ns);
   }
 }
 
-void HostGroup::look_around(std::uint32_t target, int peer, const CallRecord& call, std::int64_t waiting_since_ns) {
+void HostGroup::look_around(const PhaseFlag& flag, std::uint32_t target, int peer, const CallRecord& call,
+                            std::int64_t waiting_since_ns) {
   world_->waiting();
   world_->check();
   const std::int64_t now_ns = steady_now_ns();
   const std::string what = call.describe() + " #" + std::to_string(call.sequence) + " in " + describe();
   if (now_ns >= next_life_check_ns_) {
-    next_life_check_ns_ = now_ns + kLifeCheckNs;
+    next_life_check_ns_ = now_ns + std::chrono::nanoseconds(world_->options().life_check).count();
     for (int r = 0; r < size(); ++r) {
-      const bool late = peer >= 0 ? r == peer : !reached(slot(r).flag.phase.load(std::memory_order_acquire), target);
-      if (r != rank_ && late && !world_->alive(member(r)))
+      const auto late = [&] {
+        const PhaseFlag& awaited = peer >= 0 ? flag : slot(r).flag;
+        return (peer < 0 || r == peer) && !reached(awaited.phase.load(std::memory_order_acquire), target);
+      };
+      // A member may do its part and leave between the first look and the second: only one that is gone and still
+      // late is missed.
+      if (r != rank_ && late() && !world_->alive(member(r)) && late())
         fail(ErrorKind::kComm, world_->describe_member(member(r)) + " is gone; rank " +
                                    std::to_string(world_->world_rank(member(rank_))) + " waits for it in " + what);
     }

@@ -54,7 +54,8 @@ class HostGroup {
  private:
   GroupSlot& slot(int r) const { return reinterpret_cast<GroupSlot*>(block_.data)[r]; }
   void compare(const CallRecord& mine) const;
-  void look_around(std::uint32_t target, int peer, const CallRecord& call, std::int64_t waiting_since_ns);
+  void look_around(const PhaseFlag& flag, std::uint32_t target, int peer, const CallRecord& call,
+                   std::int64_t waiting_since_ns);
   std::string absent(std::uint32_t target, int peer) const;
 
   std::shared_ptr<HostWorld> world_;

@@ -18,6 +18,7 @@ namespace drivetrain {
 
 struct HostOptions {
   std::chrono::milliseconds timeout{300000};  // per collective
+  std::chrono::milliseconds life_check{250};   // between two looks at the peers while waiting
   // kEverywhere: every address is valid on every rank (threads). kSymmetric: only symmetric allocations are.
   enum class Reach { kEverywhere, kSymmetric } reach = Reach::kSymmetric;
   int job_ranks = 0;                                 // of all hosts; 0: this host is the job

@@ -195,6 +195,18 @@ TEST(HostComm, TheDeadlineNamesTheAbsentRank) {
   }
 }
 
+TEST(HostComm, ARankThatDidItsPartMayLeaveWhilePeersStillWait) {
+  HostOptions options;
+  options.life_check = std::chrono::milliseconds(0);
+  for (int i = 0; i < 1500; ++i) {
+    run_host_threads(4, options, [](Communicator& world) {
+      std::int32_t one = 1;
+      world.all_reduce(Tensor(&one, DType::kI32, {1}), ReduceOp::kSum).wait();
+      EXPECT_EQ(one, 4);
+    });
+  }
+}
+
 TEST(HostComm, TimesTellWaitingFromTransfer) {
   run_thread_ranks(2, [](Communicator& world) {
     float x = 1;
