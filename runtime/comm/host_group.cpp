@@ -76,9 +76,7 @@ void HostGroup::look_around(const PhaseFlag& flag, std::uint32_t target, int pee
         const PhaseFlag& awaited = peer >= 0 ? flag : slot(r).flag;
         return (peer < 0 || r == peer) && !reached(awaited.phase.load(std::memory_order_acquire), target);
       };
-      // A member may do its part and leave between the first look and the second: only one that is gone and still
-      // late is missed.
-      if (r != rank_ && late() && !world_->alive(member(r)) && late())
+      if (r != rank_ && missed(late, [&] { return world_->alive(member(r)); }))
         fail(ErrorKind::kComm, world_->describe_member(member(r)) + " is gone; rank " +
                                    std::to_string(world_->world_rank(member(rank_))) + " waits for it in " + what);
     }

@@ -19,6 +19,13 @@ int usable_cores();
 // Moves the flag to `phase` and wakes whoever sleeps on it.
 void publish(PhaseFlag& flag, std::uint32_t phase);
 
+// Whether a peer will never do its part. It may do it and leave between the first look and the second, so only one that
+// is gone and still late is missed.
+template <class Late, class Alive>
+bool missed(const Late& late, const Alive& alive) {
+  return late() && !alive() && late();
+}
+
 // One wait. Call pause() while the condition does not hold.
 class Patience {
  public:
