@@ -198,12 +198,12 @@ TEST(HostComm, TheDeadlineNamesTheAbsentRank) {
 TEST(HostWait, APeerThatDoesItsPartAndLeavesBetweenTwoLooksIsNotMissed) {
   int looks = 0;
   const auto late_once = [&] { return looks++ == 0; };
-  const auto late = [] { return true; }, on_time = [] { return false; };
-  const auto alive = [] { return true; }, gone = [] { return false; };
-  EXPECT_FALSE(missed(late_once, gone));
-  EXPECT_TRUE(missed(late, gone));
-  EXPECT_FALSE(missed(late, alive));
-  EXPECT_FALSE(missed(on_time, gone));
+  const auto yes = [] { return true; };
+  const auto no = [] { return false; };
+  EXPECT_FALSE(missed(/*late=*/late_once, /*alive=*/no));
+  EXPECT_TRUE(missed(/*late=*/yes, /*alive=*/no));
+  EXPECT_FALSE(missed(/*late=*/yes, /*alive=*/yes));
+  EXPECT_FALSE(missed(/*late=*/no, /*alive=*/no));
 }
 
 TEST(HostComm, ARankThatDidItsPartMayLeaveWhilePeersStillWait) {
