@@ -18,7 +18,8 @@ function(drivetrain_library name)
   cmake_parse_arguments(arg "" "" "PUBLIC" ${ARGN})
   add_library(${name} STATIC)
   set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX POSITION_INDEPENDENT_CODE ON)
-  target_link_libraries(${name} PUBLIC drivetrain_flags ${arg_PUBLIC})
+  # Our warnings are not for the projects that use an installed library.
+  target_link_libraries(${name} PUBLIC $<BUILD_INTERFACE:drivetrain_flags> ${arg_PUBLIC})
 endfunction()
 
 # The programs that run ranks or workers as threads: built and run under the thread sanitizer.
