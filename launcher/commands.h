@@ -21,6 +21,8 @@ std::span<const Command> commands();
 // Runs `drivetrain ARGUMENTS...` and returns its exit code. Throws Error; kUsage names the nearest command.
 int run_command_line(Arguments arguments);
 
+int cmd_comm(Arguments arguments);
+int cmd_comm_bench(Arguments arguments);
 int cmd_config_docs(Arguments arguments);
 int cmd_eval(Arguments arguments);
 int cmd_export(Arguments arguments);

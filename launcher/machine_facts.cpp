@@ -20,6 +20,22 @@
 namespace drivetrain {
 namespace {
 
+std::string find_in_path(const std::string& name, const Environment& environment) {
+  const auto runnable = [](const std::string& file) {
+    return access(file.c_str(), X_OK) == 0 && !std::filesystem::is_directory(file);
+  };
+  if (name.find('/') != std::string::npos) return runnable(name) ? std::filesystem::absolute(name).string() : "";
+  const auto path = environment.find("PATH");
+  std::istringstream folders(path == environment.end() ? "/usr/local/bin:/usr/bin:/bin" : path->second);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const std::string file = (folder.empty() ? "." : folder) + "/" + name;
+    if (runnable(file)) return file;
+  }
+  return "";
+}
+
+}  // namespace
+
 std::vector<NetworkInterface> network_interfaces() {
   std::vector<NetworkInterface> list;
   ifaddrs* first = nullptr;
@@ -36,22 +52,6 @@ std::vector<NetworkInterface> network_interfaces() {
   freeifaddrs(first);
   return list;
 }
-
-std::string find_in_path(const std::string& name, const Environment& environment) {
-  const auto runnable = [](const std::string& file) {
-    return access(file.c_str(), X_OK) == 0 && !std::filesystem::is_directory(file);
-  };
-  if (name.find('/') != std::string::npos) return runnable(name) ? std::filesystem::absolute(name).string() : "";
-  const auto path = environment.find("PATH");
-  std::istringstream folders(path == environment.end() ? "/usr/local/bin:/usr/bin:/bin" : path->second);
-  for (std::string folder; std::getline(folders, folder, ':');) {
-    const std::string file = (folder.empty() ? "." : folder) + "/" + name;
-    if (runnable(file)) return file;
-  }
-  return "";
-}
-
-}  // namespace
 
 Environment own_environment() {
   Environment variables;

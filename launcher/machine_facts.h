@@ -28,5 +28,7 @@ struct MachineFacts {
 // mpirun: a path or a name looked up in PATH. Does not throw when it is absent; the plan says so.
 MachineFacts gather_machine_facts(const std::string& mpirun);
 Environment own_environment();
+// Those that are up and have an IPv4 address, loopback among them.
+std::vector<NetworkInterface> network_interfaces();
 
 }  // namespace drivetrain

@@ -12,7 +12,9 @@ namespace {
 namespace po = boost::program_options;
 
 [[noreturn]] void refuse(const std::string& message, const Usage& usage) {
-  const std::string command = usage.synopsis.substr(0, usage.synopsis.find(' '));
+  // The words before the first that stands for something.
+  std::string command = usage.synopsis.substr(0, usage.synopsis.find_first_of("[ABCDEFGHIJKLMNOPQRSTUVWXYZ"));
+  command.erase(command.find_last_not_of(' ') + 1);
   throw Error(ErrorKind::kUsage, message + " ('drivetrain " + command + " --help' lists the options)");
 }
 
