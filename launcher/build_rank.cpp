@@ -37,6 +37,7 @@ CommOptions comm_options(const Config& config) {
                       : word == "host" ? Transport::kHost
                                        : Transport::kAuto;
   options.timeout = std::chrono::seconds(config.comm.timeout_s);
+  options.check = config.comm.check;
   return options;
 }
 

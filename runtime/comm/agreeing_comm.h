@@ -2,6 +2,7 @@
 #pragma once
 #include "runtime/comm/call_record.h"
 #include "runtime/comm/communicator.h"
+#include "runtime/comm/flight_recorder.h"
 
 namespace drivetrain {
 
@@ -10,6 +11,9 @@ class AgreeingCommunicator : public Communicator {
   // Collective. Throws kComm on every rank, naming both calls, when members bring different calls. Fills in the
   // record's sequence number and arrival; returns the last arrival, 0 where the transport cannot tell.
   virtual std::int64_t agree(CallRecord& call) = 0;
+  // This group becomes part of a larger communicator, which notes its own calls in the flight recorder; this one goes
+  // on noting only what is told. Returns the group's number there.
+  virtual std::uint32_t become_part(Recording recording) = 0;
 };
 
 }  // namespace drivetrain

@@ -57,17 +57,9 @@ std::string CallRecord::describe() const {
   s += '(';
   if (carries_data(op)) s += std::string(drivetrain::name(dtype)) + '[' + std::to_string(count) + ']';
   if (reduces(op)) s += std::string(", ") + name(reduce);
-  if (root >= 0) s += ", root " + std::to_string(root);
+  if (root >= 0) s += (op == CollectiveOp::kSend ? ", to " : op == CollectiveOp::kRecv ? ", from " : ", root ");
+  if (root >= 0) s += std::to_string(root);
   return s + ')';
-}
-
-std::uint64_t pack_last_call(const CallRecord& call) {
-  return (call.sequence << 8) | static_cast<std::uint64_t>(call.op);
-}
-
-std::string describe_last_call(std::uint64_t packed) {
-  if (packed == 0) return "no collective yet";
-  return std::string(name(static_cast<CollectiveOp>(packed & 0xff))) + " #" + std::to_string(packed >> 8);
 }
 
 }  // namespace drivetrain

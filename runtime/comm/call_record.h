@@ -34,20 +34,17 @@ struct CallRecord {
   std::int64_t arrival_ns = 0;   // steady clock
   std::int64_t entry_value = 0;  // a number the op exchanges on the way (split color, bytes of an allocation)
   std::int64_t entry_key = 0;
-  std::int32_t root = -1;
+  std::int32_t root = -1;  // of a send or recv: the other rank
   CollectiveOp op = CollectiveOp::kNone;
   DType dtype = DType::kU8;
   ReduceOp reduce = ReduceOp::kSum;
+  std::uint32_t flight = 0;  // number of the call in its rank's flight recorder, 0: not recorded
 
   bool same_call(const CallRecord& other) const;
-  // "all_reduce(f32[8], sum)", "broadcast(bf16[4], root 1)"
+  // "all_reduce(f32[8], sum)", "broadcast(bf16[4], root 1)", "send(f32[2], to 3)"
   std::string describe() const;
 };
 CallRecord make_record(CollectiveOp op, DType dtype, std::int64_t count);
 static_assert(std::is_trivially_copyable_v<CallRecord>);
-
-// The op and sequence of a rank's latest call in one word, so that peers may read it at any time.
-std::uint64_t pack_last_call(const CallRecord& call);
-std::string describe_last_call(std::uint64_t packed);  // "all_reduce #12" or "no collective yet"
 
 }  // namespace drivetrain

@@ -49,6 +49,12 @@ class Work {
   CollectiveTiming timing_;
 };
 
+// How long a collective may wait for its peers, and the configuration key that says so (for the error).
+struct Deadline {
+  std::chrono::milliseconds limit{300000};
+  const char* key = "comm.timeout_s";
+};
+
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -72,8 +78,24 @@ class Communicator {
   virtual std::unique_ptr<Communicator> split(int color, int key) = 0;
   // Memory that peers can reach without a copy. Collective over the group. Ordinary memory where the transport has none.
   virtual Buffer symmetric_buffer(Device& device, std::size_t bytes) = 0;
+  // The deadline of later collectives of this rank, on every communicator that came from the same world. Local; any
+  // thread. Returns the one before.
+  virtual Deadline set_deadline(Deadline deadline) = 0;
   // Wakes every peer of the world with an Error(kComm) that carries `reason`.
   virtual void abort(const std::string& reason) noexcept = 0;
+};
+
+// Another deadline for a phase that takes its time (saving a checkpoint). Every rank of the phase makes one.
+class DeadlineScope {
+ public:
+  DeadlineScope(Communicator& of, Deadline deadline) : of_(of), before_(of.set_deadline(deadline)) {}
+  ~DeadlineScope() { of_.set_deadline(before_); }
+  DeadlineScope(const DeadlineScope&) = delete;
+  DeadlineScope& operator=(const DeadlineScope&) = delete;
+
+ private:
+  Communicator& of_;
+  Deadline before_;
 };
 
 }  // namespace drivetrain

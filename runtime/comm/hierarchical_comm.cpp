@@ -46,16 +46,27 @@ std::unique_ptr<Wanted> as(std::unique_ptr<Communicator> communicator) {
 HierarchicalCommunicator::HierarchicalCommunicator(std::unique_ptr<HostCommunicator> host,
                                                    std::unique_ptr<AgreeingCommunicator> rail,
                                                    std::unique_ptr<AgreeingCommunicator> all)
-    : host_(std::move(host)), rail_(std::move(rail)), all_(std::move(all)) {}
+    : host_(std::move(host)), rail_(std::move(rail)), all_(std::move(all)) {
+  host_->become_part(Recording::kMessages);
+  rail_->become_part(Recording::kNothing);
+  group_ = all_->become_part(Recording::kMessages);
+}
 
 void HierarchicalCommunicator::agree(CallRecord& record) {
+  record.sequence = ++sequence_;
+  record.arrival_ns = steady_now_ns();
+  host_->shared_world()->note_call(group_, record, FlightTransport::kHierarchical);
   // Equal on every host and equal along every rail is equal everywhere.
-  host_->agree(record);
-  rail_->agree(record);
+  CallRecord step = record;
+  last_arrival_ns_ = host_->agree(step);
+  last_arrival_ns_ = std::max(last_arrival_ns_, rail_->agree(step));
 }
 
 Work HierarchicalCommunicator::finished(const CallRecord& record, std::size_t bytes) const {
-  return Work(CollectiveTiming{record.arrival_ns, 0, steady_now_ns(), static_cast<std::int64_t>(bytes)});
+  const CollectiveTiming timing{record.arrival_ns, last_arrival_ns_, steady_now_ns(),
+                                static_cast<std::int64_t>(bytes)};
+  host_->shared_world()->note_end(record, timing);
+  return Work(timing);
 }
 
 void HierarchicalCommunicator::chain(const Tensor& share, const Tensor& in, ReduceOp op) {
@@ -193,7 +204,8 @@ Work HierarchicalCommunicator::all_to_all(Tensor out, Tensor in) {
   check_exchange(out, in, size());
   CallRecord record = make_record(CollectiveOp::kAllToAll, in.dtype, in.count() / size());
   agree(record);
-  return all_->all_to_all(out, in);
+  all_->all_to_all(out, in).wait();
+  return finished(record, in.bytes());
 }
 
 Work HierarchicalCommunicator::send(Tensor x, int to) {
@@ -211,18 +223,27 @@ void HierarchicalCommunicator::barrier() {
   agree(record);
   // The rails have met, each by itself; together they have met once the hosts meet again.
   host_->barrier();
+  static_cast<void>(finished(record, 0));
 }
 
 std::unique_ptr<Communicator> HierarchicalCommunicator::split(int color, int key) {
   CallRecord record = make_record(CollectiveOp::kSplit, DType::kU8, 0);
   agree(record);
+  static_cast<void>(finished(record, 0));
   auto host = as<HostCommunicator>(host_->split(color, key));
   auto all = as<AgreeingCommunicator>(all_->split(color, key));
   return all ? make_group(std::move(host), std::move(all)) : nullptr;
 }
 
 Buffer HierarchicalCommunicator::symmetric_buffer(Device& device, std::size_t bytes) {
+  CallRecord record = make_record(CollectiveOp::kAllocate, DType::kU8, 0);
+  agree(record);
+  static_cast<void>(finished(record, 0));
   return host_->symmetric_buffer(device, bytes);
+}
+
+Deadline HierarchicalCommunicator::set_deadline(Deadline deadline) {
+  return host_->set_deadline(deadline);
 }
 
 std::unique_ptr<Communicator> make_group(std::unique_ptr<HostCommunicator> host,

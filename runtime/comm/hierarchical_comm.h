@@ -31,12 +31,14 @@ class HierarchicalCommunicator final : public Communicator {
   void barrier() override;
   std::unique_ptr<Communicator> split(int color, int key) override;
   Buffer symmetric_buffer(Device& device, std::size_t bytes) override;
+  Deadline set_deadline(Deadline deadline) override;
   void abort(const std::string& reason) noexcept override { all_->abort(reason); }
 
  private:
   int hosts() const { return rail_->size(); }
   int host_of(int r) const { return r / host_->size(); }
   int index_of(int r) const { return r % host_->size(); }
+  // Begins a collective of the whole group: all members bring the same call.
   void agree(CallRecord& record);
   Work finished(const CallRecord& record, std::size_t bytes) const;
   // This rank's link of the chain: takes the sum so far from the previous host, adds this host's members, passes it
@@ -49,6 +51,9 @@ class HierarchicalCommunicator final : public Communicator {
 
   std::unique_ptr<HostCommunicator> host_;
   std::unique_ptr<AgreeingCommunicator> rail_, all_;
+  std::uint32_t group_ = 0;  // number in the flight recorder
+  std::uint64_t sequence_ = 0;
+  std::int64_t last_arrival_ns_ = 0;  // of the current collective
   std::vector<std::byte> carry_, scratch_, shares_;
 };
 

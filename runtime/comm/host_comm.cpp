@@ -48,8 +48,10 @@ Work HostCommunicator::run(CallRecord record, const Tensor& exposed, int shares,
     else
       run_staged(record, exposed, shares, consume);
   }
-  return Work(
-      CollectiveTiming{record.arrival_ns, last_arrival_ns, steady_now_ns(), static_cast<std::int64_t>(bytes)});
+  const CollectiveTiming timing{record.arrival_ns, last_arrival_ns, steady_now_ns(),
+                                static_cast<std::int64_t>(bytes)};
+  group.world().note_end(record, timing);
+  return Work(timing);
 }
 
 template <class Consume>
@@ -229,7 +231,8 @@ Work HostCommunicator::recv(Tensor x, int from) {
 
 void HostCommunicator::barrier() {
   CallRecord record = make_record(CollectiveOp::kBarrier, DType::kU8, 0);
-  agree(record);
+  const std::int64_t last_arrival_ns = agree(record);
+  group_->world().note_end(record, {record.arrival_ns, last_arrival_ns, steady_now_ns(), 0});
 }
 
 std::int64_t HostCommunicator::agree(CallRecord& call) {
@@ -248,7 +251,7 @@ HostCommunicator::Shared HostCommunicator::share(int leader, std::size_t bytes, 
       if (commit == Commit::kLeader) world.blocks().commit(shared.block, 0, bytes);
       record.entry_value = shared.id;
     }
-    group_->enter(record, {Place::kNothing, 0}, ticket);
+    const std::int64_t last_arrival_ns = group_->enter(record, {Place::kNothing, 0}, ticket);
     if (leader >= 0 && leader != rank()) {
       shared.block = world.blocks().open(group_->ticket_of(leader), bytes);
       shared.id = static_cast<std::uint32_t>(group_->call_of(leader).entry_value);
@@ -258,6 +261,7 @@ HostCommunicator::Shared HostCommunicator::share(int leader, std::size_t bytes, 
       world.blocks().commit(shared.block, part * static_cast<std::size_t>(rank()), part);
     }
     group_->meet();
+    world.note_end(record, {record.arrival_ns, last_arrival_ns, steady_now_ns(), 0});
   } catch (const Error& error) {
     if (shared.block.data && leader == rank()) world.blocks().seal(ticket);
     world.fail(error.kind(), error.what());
@@ -271,7 +275,8 @@ std::unique_ptr<Communicator> HostCommunicator::split(int color, int key) {
   CallRecord record = make_record(CollectiveOp::kSplit, DType::kU8, 0);
   record.entry_value = color;
   record.entry_key = key;
-  group_->enter(record, {Place::kNothing, 0}, {});
+  const std::int64_t last_arrival_ns = group_->enter(record, {Place::kNothing, 0}, {});
+  group_->world().note_end(record, {record.arrival_ns, last_arrival_ns, steady_now_ns(), 0});
   std::vector<int> ranks;
   for (int r = 0; r < size(); ++r)
     if (color >= 0 && group_->call_of(r).entry_value == color) ranks.push_back(r);
@@ -289,10 +294,11 @@ std::unique_ptr<Communicator> HostCommunicator::split(int color, int key) {
 
 Buffer HostCommunicator::symmetric_buffer(Device& device, std::size_t bytes) {
   const bool reachable_anyway = group_->world().options().reach == HostOptions::Reach::kEverywhere;
-  if (reachable_anyway || device.kind() != DeviceKind::kCpu) return Buffer(device, bytes);
   CallRecord record = make_record(CollectiveOp::kAllocate, DType::kU8, 0);
   record.entry_value = static_cast<std::int64_t>(bytes);
-  group_->enter(record, {Place::kNothing, 0}, {});
+  const std::int64_t last_arrival_ns = group_->enter(record, {Place::kNothing, 0}, {});
+  group_->world().note_end(record, {record.arrival_ns, last_arrival_ns, steady_now_ns(), 0});
+  if (reachable_anyway || device.kind() != DeviceKind::kCpu) return Buffer(device, bytes);
   std::int64_t largest = 1;
   for (int r = 0; r < size(); ++r) largest = std::max(largest, group_->call_of(r).entry_value);
   constexpr std::size_t kRound = std::size_t{64} << 10;
@@ -302,6 +308,15 @@ Buffer HostCommunicator::symmetric_buffer(Device& device, std::size_t bytes) {
   const auto world = group_->shared_world();
   world->add_allocation(shared.id, std::move(shared.block), stride, group_->members());
   return Buffer(mine, bytes, [world, id = shared.id](std::byte*) { world->drop_allocation(id); });
+}
+
+std::uint32_t HostCommunicator::become_part(Recording recording) {
+  group_->set_recording(recording);
+  return group_->id();
+}
+
+Deadline HostCommunicator::set_deadline(Deadline deadline) {
+  return group_->world().set_deadline(deadline);
 }
 
 void HostCommunicator::abort(const std::string& reason) noexcept {

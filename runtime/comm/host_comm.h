@@ -32,7 +32,9 @@ class HostCommunicator final : public AgreeingCommunicator {
 
   std::unique_ptr<Communicator> split(int color, int key) override;
   Buffer symmetric_buffer(Device& device, std::size_t bytes) override;
+  Deadline set_deadline(Deadline deadline) override;
   void abort(const std::string& reason) noexcept override;
+  std::uint32_t become_part(Recording recording) override;
   std::int64_t agree(CallRecord& call) override;
 
   // reduce_scatter() whose additions start from `carry` (as out) instead of nothing: the link of a chain over hosts.

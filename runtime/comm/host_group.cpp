@@ -10,7 +10,9 @@ HostGroup::HostGroup(std::shared_ptr<HostWorld> world, SharedBlock block, std::u
       id_(id),
       members_(std::move(members)),
       rank_(rank),
-      cores_(usable_cores() >= world_->size() ? Patience::Cores::kEnough : Patience::Cores::kCrowded) {}
+      cores_(usable_cores() >= world_->size() ? Patience::Cores::kEnough : Patience::Cores::kCrowded) {
+  world_->name_group(id_, size(), describe());
+}
 
 std::string HostGroup::describe() const {
   if (size() == world_->job_size()) return "the world of " + std::to_string(size()) + " ranks";
@@ -20,6 +22,12 @@ std::string HostGroup::describe() const {
     s += (r ? ", " : "") + std::to_string(world_->world_rank(member(r)));
   if (size() > kShown) s += ", ... " + std::to_string(size()) + " ranks";
   return s + "} of the world";
+}
+
+std::string HostGroup::describe(const CallRecord& call) const {
+  std::string s = call.describe() + " #" + std::to_string(call.sequence) + " in " + describe();
+  if (recording_ != Recording::kAll) s += ", a step of " + describe_newest(world_->recorder().log());
+  return s;
 }
 
 std::int64_t HostGroup::enter(CallRecord& call, const Place& place, const BlockTicket& ticket) {
@@ -32,9 +40,9 @@ std::int64_t HostGroup::enter(CallRecord& call, const Place& place, const BlockT
   mine.call[parity_] = call;
   mine.place[parity_] = place;
   mine.ticket[parity_] = ticket;
-  world_->note_call(id_, call);
+  world_->note_call(call_group(), call);
   meet();
-  compare(call);
+  if (world_->options().check) compare(call);
   std::int64_t last = call.arrival_ns;
   for (int r = 0; r < size(); ++r) last = std::max(last, call_of(r).arrival_ns);
   return last;
@@ -68,7 +76,6 @@ void HostGroup::look_around(const PhaseFlag& flag, std::uint32_t target, int pee
   world_->waiting();
   world_->check();
   const std::int64_t now_ns = steady_now_ns();
-  const std::string what = call.describe() + " #" + std::to_string(call.sequence) + " in " + describe();
   if (now_ns >= next_life_check_ns_) {
     next_life_check_ns_ = now_ns + std::chrono::nanoseconds(world_->options().life_check).count();
     for (int r = 0; r < size(); ++r) {
@@ -78,13 +85,15 @@ void HostGroup::look_around(const PhaseFlag& flag, std::uint32_t target, int pee
       };
       if (r != rank_ && missed(late, [&] { return world_->alive(member(r)); }))
         fail(ErrorKind::kComm, world_->describe_member(member(r)) + " is gone; rank " +
-                                   std::to_string(world_->world_rank(member(rank_))) + " waits for it in " + what);
+                                   std::to_string(world_->world_rank(member(rank_))) + " waits for it in " +
+                                   describe(call));
     }
   }
-  const auto limit = world_->options().timeout;
-  if (now_ns - waiting_since_ns > std::chrono::nanoseconds(limit).count())
-    fail(ErrorKind::kHang, what + " did not finish within its deadline of " + std::to_string(limit.count()) +
-                               " ms; absent: " + absent(target, peer) + ". Raise comm.timeout_s if this is expected");
+  const Deadline deadline = world_->deadline();
+  if (now_ns - waiting_since_ns > std::chrono::nanoseconds(deadline.limit).count())
+    fail(ErrorKind::kHang, describe(call) + " did not finish within its deadline of " +
+                               std::to_string(deadline.limit.count()) + " ms; absent: " + absent(target, peer) +
+                               ". Raise " + deadline.key + " if this is expected");
 }
 
 std::string HostGroup::absent(std::uint32_t target, int peer) const {

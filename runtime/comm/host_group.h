@@ -18,14 +18,21 @@ class HostGroup {
   HostGroup(std::shared_ptr<HostWorld> world, SharedBlock block, std::uint32_t id, std::vector<int> members,
             int rank);
 
+  void set_recording(Recording recording) { recording_ = recording; }
+
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(members_.size()); }
   std::uint32_t id() const { return id_; }
+  // What the flight recorder calls a collective's, a message's group.
+  std::uint32_t call_group() const { return recording_ == Recording::kAll ? id_ : HostWorld::kUnrecorded; }
+  std::uint32_t message_group() const { return recording_ != Recording::kNothing ? id_ : HostWorld::kUnrecorded; }
   HostWorld& world() const { return *world_; }
   const std::shared_ptr<HostWorld>& shared_world() const { return world_; }
   const std::vector<int>& members() const { return members_; }
   int member(int r) const { return members_[static_cast<std::size_t>(r)]; }
   std::string describe() const;  // "group {0, 2} of the world"
+  // "barrier() #3 in group {0, 2} of the world", with the call it is a step of.
+  std::string describe(const CallRecord& call) const;
 
   // Publishes the call, waits for all members and compares. Throws kComm naming both calls on every rank when they
   // differ, kHang when the deadline passes, kComm when a member died or the world failed. Returns the last arrival.
@@ -63,6 +70,7 @@ class HostGroup {
   std::uint32_t id_;
   std::vector<int> members_;
   int rank_;
+  Recording recording_ = Recording::kAll;
   Patience::Cores cores_;
   std::uint64_t sequence_ = 0, window_ = 0;
   std::uint32_t phase_ = 0;

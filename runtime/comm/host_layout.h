@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "runtime/comm/call_record.h"
+#include "runtime/comm/flight_recorder.h"
 #include "runtime/comm/shared_block.h"
 
 namespace drivetrain {
@@ -27,9 +28,8 @@ struct WorldSlot {
   alignas(kCacheLine) std::int32_t pid;
   std::uint64_t start_time;  // of the process, clock ticks after boot: guards against reused pids
   std::int32_t world_rank;
-  std::atomic<std::uint32_t> left;        // closed its world; it will take part in nothing more
-  std::atomic<std::uint64_t> last_call;   // pack_last_call()
-  std::atomic<std::uint64_t> last_group;  // its group id
+  std::atomic<std::uint32_t> left;  // closed its world; it will take part in nothing more
+  FlightLog flight;
 };
 
 struct WorldBlock {

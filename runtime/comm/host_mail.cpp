@@ -53,10 +53,11 @@ Work HostMail::send(const Tensor& x, int to) {
   message->record.op = CollectiveOp::kSend;
   message->record.dtype = x.dtype;
   message->record.count = x.count();
+  message->record.root = to;
   message->record.sequence = ++channel.messages;
   message->record.arrival_ns = steady_now_ns();
   message->place = group_.world().locate(x.data, x.bytes(), {group_.member(group_.rank()), group_.member(to)});
-  group_.world().note_call(group_.id(), message->record);
+  group_.world().note_call(group_.message_group(), message->record);
   channel.queue.push_back(message);
   progress();
   return Work(std::move(message));
@@ -112,6 +113,7 @@ bool HostMail::advance(int to) {
   if (direct && behind != 0) return false;
   message.done = true;
   message.end_ns = steady_now_ns();
+  group_.world().note_end(message.record, message.timing());
   channel.queue.pop_front();
   return true;
 }
@@ -138,9 +140,10 @@ Work HostMail::recv(const Tensor& x, int from) {
   record.op = CollectiveOp::kRecv;
   record.dtype = x.dtype;
   record.count = x.count();
+  record.root = from;
   record.sequence = ++source.messages;
   record.arrival_ns = steady_now_ns();
-  world.note_call(group_.id(), record);
+  world.note_call(group_.message_group(), record);
   group_.wait(box.posted, source.taken + 1, from, record);
   if (box.call.dtype != x.dtype || box.call.count != x.count()) {
     group_.fail(ErrorKind::kComm,
@@ -165,6 +168,7 @@ Work HostMail::recv(const Tensor& x, int from) {
   }
   CollectiveTiming timing{record.arrival_ns, std::max(record.arrival_ns, sent_ns), steady_now_ns(),
                           static_cast<std::int64_t>(x.bytes())};
+  world.note_end(record, timing);
   return Work(timing);
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "runtime/comm/process_info.h"
 
@@ -16,7 +17,11 @@ HostWorld::HostWorld(std::shared_ptr<BlockFactory> blocks, SharedBlock block, st
       block_(std::move(block)),
       ranks_(std::move(ranks)),
       self_(self),
-      options_(options) {
+      options_(std::move(options)),
+      recorder_(slot(self_).flight),
+      transport_(blocks_->transport() == "threads" ? FlightTransport::kThreads : FlightTransport::kShm) {
+  if (options_.host.empty()) options_.host = host_name();
+  deadline_.limit = options_.timeout;
   WorldSlot& mine = slot(self_);
   mine.pid = getpid();
   mine.start_time = process_start_time(mine.pid);
@@ -71,10 +76,14 @@ std::byte* HostWorld::resolve(int owner, const Place& place) const {
          place.offset;
 }
 
-void HostWorld::note_call(std::uint32_t group, const CallRecord& call) {
-  WorldSlot& mine = slot(self_);
-  mine.last_group.store(group, std::memory_order_relaxed);
-  mine.last_call.store(pack_last_call(call), std::memory_order_relaxed);
+Deadline HostWorld::deadline() const {
+  const std::lock_guard lock(mutex_);
+  return deadline_;
+}
+
+Deadline HostWorld::set_deadline(Deadline deadline) {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(deadline_, deadline);
 }
 
 void HostWorld::fail(ErrorKind kind, const std::string& reason) noexcept {
@@ -96,9 +105,8 @@ void HostWorld::throw_failure() const {
 
 std::string HostWorld::describe_member(int host_index) const {
   const WorldSlot& s = slot(host_index);
-  return "rank " + std::to_string(s.world_rank) + " (host " + host_name() + ", pid " + std::to_string(s.pid) + ", " +
-         state_of(host_index) + ", last call " + describe_last_call(s.last_call.load(std::memory_order_relaxed)) +
-         ')';
+  return "rank " + std::to_string(s.world_rank) + " (host " + options_.host + ", pid " + std::to_string(s.pid) +
+         ", " + state_of(host_index) + ", last call " + describe_newest(s.flight) + ')';
 }
 
 std::string HostWorld::state_of(int host_index) const {

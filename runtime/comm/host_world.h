@@ -17,10 +17,12 @@
 namespace drivetrain {
 
 struct HostOptions {
-  std::chrono::milliseconds timeout{300000};  // per collective
-  std::chrono::milliseconds life_check{250};   // between two looks at the peers while waiting
+  std::chrono::milliseconds timeout{300000};  // per collective, until set_deadline() says otherwise
+  std::chrono::milliseconds life_check{250};  // between two looks at the peers while waiting
   // kEverywhere: every address is valid on every rank (threads). kSymmetric: only symmetric allocations are.
   enum class Reach { kEverywhere, kSymmetric } reach = Reach::kSymmetric;
+  bool check = true;                                 // compare the calls of the members; off: only meet
+  std::string host;                                  // in messages; empty: the name of this machine
   int job_ranks = 0;                                 // of all hosts; 0: this host is the job
   std::size_t staging_bytes = std::size_t{1} << 20;  // per rank and window, for memory that peers cannot reach
 };
@@ -59,7 +61,21 @@ class HostWorld {
     if (on_wait_) on_wait_();
   }
 
-  void note_call(std::uint32_t group, const CallRecord& call);
+  Deadline deadline() const;
+  Deadline set_deadline(Deadline deadline);
+
+  // The flight recorder of this rank. A call in group kUnrecorded is part of a larger one that is recorded.
+  static constexpr std::uint32_t kUnrecorded = 0xffffffffu;
+  void name_group(std::uint32_t group, int size, const std::string& text) { recorder_.name_group(group, size, text); }
+  void note_call(std::uint32_t group, CallRecord& call) { note_call(group, call, transport_); }
+  void note_call(std::uint32_t group, CallRecord& call, FlightTransport transport) {
+    if (group != kUnrecorded) recorder_.begin(group, call, transport);
+  }
+  void note_end(const CallRecord& call, const CollectiveTiming& t) {
+    recorder_.end(call, t.last_arrival_ns, t.end_ns, t.bytes);
+  }
+  FlightRecorder& recorder() { return recorder_; }
+
   // First failure wins; later ones are dropped. Everybody's pending and later collectives throw it.
   void fail(ErrorKind kind, const std::string& reason) noexcept;
   bool failed() const { return header().failed.load(std::memory_order_acquire) == WorldBlock::kFailed; }
@@ -68,7 +84,7 @@ class HostWorld {
     if (failed()) throw_failure();
   }
 
-  // "rank 2 (host node1, pid 77, stopped, last call all_reduce #12)"; host indices.
+  // "rank 2 (host node1, pid 77, stopped, last call barrier() #12 in group {0, 2} of the world, done 3.2 s ago)".
   std::string describe_member(int host_index) const;
   // This rank takes part in nothing more.
   void leave() noexcept { slot(self_).left.store(1, std::memory_order_release); }
@@ -91,9 +107,12 @@ class HostWorld {
   std::vector<int> ranks_;
   int self_;
   HostOptions options_;
+  FlightRecorder recorder_;
+  FlightTransport transport_;
   std::function<void(ErrorKind, const std::string&)> on_failure_;
   std::function<void()> on_wait_;
-  mutable std::mutex mutex_;  // of allocations_: buffers may be released on another thread
+  mutable std::mutex mutex_;  // of everything below: other threads of the rank may set it
+  Deadline deadline_;
   std::map<std::uint32_t, Allocation> allocations_;
 };
 

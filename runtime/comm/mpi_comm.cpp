@@ -25,21 +25,33 @@ class Outgoing final : public Work::State {
   Outgoing(MpiGroup& group, const Tensor& x, int to, std::uint64_t sequence)
       : group_(group), record_(make_record(CollectiveOp::kSend, x.dtype, x.count())), bytes_(x.bytes()) {
     record_.sequence = sequence;
+    record_.root = to;
     record_.arrival_ns = steady_now_ns();
+    group_.note_message(record_);
     group_.start(transfers_, reinterpret_cast<const std::byte*>(&record_), sizeof record_, to,
                  MpiGroup::Tag::kMessage);
     group_.start(transfers_, x.data, bytes_, to, MpiGroup::Tag::kMessage);
   }
   void wait() override {
     group_.wait(transfers_, record_);
-    end_ns_ = steady_now_ns();
+    end();
   }
-  bool done() { return group_.test(transfers_); }
+  bool done() {
+    if (!group_.test(transfers_)) return false;
+    end();
+    return true;
+  }
   CollectiveTiming timing() const override {
     return {record_.arrival_ns, 0, end_ns_, static_cast<std::int64_t>(bytes_)};
   }
 
  private:
+  void end() {
+    if (end_ns_ != 0) return;
+    end_ns_ = steady_now_ns();
+    group_.note_end(record_, timing());
+  }
+
   MpiGroup& group_;
   CallRecord record_;
   std::size_t bytes_;
@@ -66,8 +78,13 @@ class MpiCommunicator final : public AgreeingCommunicator {
   Work recv(Tensor x, int from) override;
   void barrier() override;
   std::unique_ptr<Communicator> split(int color, int key) override;
-  Buffer symmetric_buffer(Device& device, std::size_t bytes) override { return Buffer(device, bytes); }
+  Buffer symmetric_buffer(Device& device, std::size_t bytes) override;
   std::int64_t agree(CallRecord& call) override;
+  std::uint32_t become_part(Recording recording) override {
+    group_->set_recording(recording);
+    return group_->id();
+  }
+  Deadline set_deadline(Deadline deadline) override { return group_->world().host().set_deadline(deadline); }
   void abort(const std::string& reason) noexcept override { group_->world().fail(ErrorKind::kComm, reason); }
 
  private:
@@ -75,8 +92,11 @@ class MpiCommunicator final : public AgreeingCommunicator {
   // Enters; data that rides along needs no transfers afterwards.
   enum class Data { kRode, kToMove };
   Data enter(CallRecord& record, const Tensor& rider);
-  static Work finished(const CallRecord& record, std::size_t bytes) {
-    return Work(CollectiveTiming{record.arrival_ns, 0, steady_now_ns(), static_cast<std::int64_t>(bytes)});
+  Work finished(const CallRecord& record, std::size_t bytes) const {
+    const CollectiveTiming timing{record.arrival_ns, last_arrival_ns_, steady_now_ns(),
+                                  static_cast<std::int64_t>(bytes)};
+    group_->note_end(record, timing);
+    return Work(timing);
   }
   // Every member reduces the part `part(r)` (begin, count) of all members' `in` that belongs to it, into `out`.
   struct Part {
@@ -90,6 +110,7 @@ class MpiCommunicator final : public AgreeingCommunicator {
   }
 
   std::unique_ptr<MpiGroup> group_;
+  std::int64_t last_arrival_ns_ = 0;            // of the current collective
   std::vector<std::uint64_t> sent_, received_;  // messages per peer
   std::vector<std::shared_ptr<Outgoing>> outgoing_;
 };
@@ -97,7 +118,8 @@ class MpiCommunicator final : public AgreeingCommunicator {
 MpiCommunicator::Data MpiCommunicator::enter(CallRecord& record, const Tensor& rider) {
   std::erase_if(outgoing_, [](const auto& message) { return message->done(); });
   const bool rides = rider.bytes() <= MpiGroup::kRiderBytes;
-  group_->enter(record, rides ? std::span<const std::byte>(rider.data, rider.bytes()) : std::span<const std::byte>{});
+  last_arrival_ns_ = group_->enter(
+      record, rides ? std::span<const std::byte>(rider.data, rider.bytes()) : std::span<const std::byte>{});
   return rides ? Data::kRode : Data::kToMove;
 }
 
@@ -261,10 +283,13 @@ Work MpiCommunicator::recv(Tensor x, int from) {
   group_->world().check();
   CallRecord record = make_record(CollectiveOp::kRecv, x.dtype, x.count()), theirs;
   record.sequence = ++received_[static_cast<std::size_t>(from)];
+  record.root = from;
   record.arrival_ns = steady_now_ns();
+  group_->note_message(record);
   std::vector<MpiGroup::Transfer> transfers;
   group_->start_into(transfers, reinterpret_cast<std::byte*>(&theirs), sizeof theirs, from, MpiGroup::Tag::kMessage);
   group_->wait(transfers, record);
+  last_arrival_ns_ = steady_now_ns();
   if (theirs.dtype != x.dtype || theirs.count != x.count())
     group_->fail(ErrorKind::kComm,
                  "mismatched message in " + group_->describe() + ", call #" + std::to_string(record.sequence) +
@@ -277,21 +302,30 @@ Work MpiCommunicator::recv(Tensor x, int from) {
 
 void MpiCommunicator::barrier() {
   CallRecord record = make_record(CollectiveOp::kBarrier, DType::kU8, 0);
-  group_->enter(record, {});
+  enter(record, {});
+  static_cast<void>(finished(record, 0));
 }
 
 std::int64_t MpiCommunicator::agree(CallRecord& call) {
-  group_->enter(call, {});
-  return 0;
+  return group_->enter(call, {});
 }
 
 std::unique_ptr<Communicator> MpiCommunicator::split(int color, int key) {
   CallRecord record = make_record(CollectiveOp::kSplit, DType::kU8, 0);
-  group_->enter(record, {});
+  enter(record, {});
+  static_cast<void>(finished(record, 0));
   MPI_Comm part = MPI_COMM_NULL;
   check_mpi(MPI_Comm_split(group_->comm(), color < 0 ? MPI_UNDEFINED : color, key, &part), "MPI_Comm_split");
   if (part == MPI_COMM_NULL) return nullptr;
   return std::make_unique<MpiCommunicator>(std::make_unique<MpiGroup>(group_->shared_world(), part));
+}
+
+// There is no memory that peers could reach; the call is compared all the same.
+Buffer MpiCommunicator::symmetric_buffer(Device& device, std::size_t bytes) {
+  CallRecord record = make_record(CollectiveOp::kAllocate, DType::kU8, 0);
+  enter(record, {});
+  static_cast<void>(finished(record, 0));
+  return Buffer(device, bytes);
 }
 
 }  // namespace

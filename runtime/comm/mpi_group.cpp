@@ -1,6 +1,7 @@
 #include "runtime/comm/mpi_group.h"
 
 #include <algorithm>
+#include <array>
 #include <thread>
 
 #include "runtime/comm/arithmetic.h"
@@ -20,9 +21,15 @@ MpiGroup::MpiGroup(std::shared_ptr<MpiWorld> world, MPI_Comm comm) : world_(std:
   check_mpi(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
   check_mpi(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
   check_mpi(MPI_Comm_size(comm_, &size), "MPI_Comm_size");
-  const int mine = world_->session().rank();
-  ranks_.resize(static_cast<std::size_t>(size));
-  check_mpi(MPI_Allgather(&mine, 1, MPI_INT, ranks_.data(), 1, MPI_INT, comm_), "MPI_Allgather");
+  const std::array<int, 2> mine = {world_->session().rank(), world_->take_group_number()};
+  std::vector<std::array<int, 2>> all(static_cast<std::size_t>(size));
+  check_mpi(MPI_Allgather(&mine, 2, MPI_INT, all.data(), 2, MPI_INT, comm_), "MPI_Allgather");
+  for (const auto& [world_rank, number] : all) ranks_.push_back(world_rank);
+  // The first member's number for it, which no other group with the same first member has.
+  constexpr std::uint32_t kOverMpi = 0x80000000u, kNumbers = 1u << 12;
+  id_ =
+      kOverMpi | static_cast<std::uint32_t>(all[0][0]) * kNumbers | static_cast<std::uint32_t>(all[0][1]) % kNumbers;
+  world_->host().name_group(id_, size, describe());
   cards_.resize(ranks_.size() * (sizeof(CallRecord) + kRiderBytes));
 }
 
@@ -44,10 +51,21 @@ std::string MpiGroup::describe() const {
   return s + "} of the world";
 }
 
-void MpiGroup::enter(CallRecord& call, std::span<const std::byte> rider) {
+std::string MpiGroup::describe(const CallRecord& call) const {
+  std::string s = call.describe() + " #" + std::to_string(call.sequence) + " in " + describe();
+  if (recording_ != Recording::kAll) s += ", a step of " + describe_newest(world_->host().recorder().log());
+  return s;
+}
+
+void MpiGroup::note_message(CallRecord& call) const {
+  if (recording_ != Recording::kNothing) world_->host().note_call(id_, call, FlightTransport::kMpi);
+}
+
+std::int64_t MpiGroup::enter(CallRecord& call, std::span<const std::byte> rider) {
   world_->check();
   call.sequence = ++sequence_;
   call.arrival_ns = steady_now_ns();
+  if (recording_ == Recording::kAll) world_->host().note_call(id_, call, FlightTransport::kMpi);
   current_ = call;
   std::byte* mine = card(rank_);
   std::memcpy(mine, &call, sizeof call);
@@ -60,7 +78,9 @@ void MpiGroup::enter(CallRecord& call, std::span<const std::byte> rider) {
     start(transfers_, mine, bytes, to, Tag::kCall);
   }
   finish();
-  compare(call);
+  const std::int64_t last_arrival_ns = size() > 1 ? steady_now_ns() : call.arrival_ns;
+  if (world_->host().options().check) compare(call);
+  return last_arrival_ns;
 }
 
 void MpiGroup::compare(const CallRecord& mine) {
@@ -127,10 +147,10 @@ void MpiGroup::wait(std::vector<Transfer>& list, const CallRecord& call) {
       if (tries % 16 != 0) continue;
       world_->poll();
       world_->check();
-      world_->waiting();
       const std::int64_t now_ns = steady_now_ns();
       if (since_ns == 0) since_ns = now_ns;
-      if (now_ns - since_ns < std::chrono::nanoseconds(world_->timeout()).count()) continue;
+      const Deadline deadline = world_->host().deadline();
+      if (now_ns - since_ns < std::chrono::nanoseconds(deadline.limit).count()) continue;
       std::string absent;
       std::vector<bool> named(ranks_.size());
       for (const Transfer& transfer : list) {
@@ -139,10 +159,9 @@ void MpiGroup::wait(std::vector<Transfer>& list, const CallRecord& call) {
         named[peer] = true;
         absent += (absent.empty() ? "" : ", ") + world_->describe_rank(world_rank(transfer.peer));
       }
-      fail(ErrorKind::kHang, call.describe() + " #" + std::to_string(call.sequence) + " in " + describe() +
-                                 " did not finish within its deadline of " +
-                                 std::to_string(world_->timeout().count()) + " ms; absent: " + absent +
-                                 ". Raise comm.timeout_s if this is expected");
+      fail(ErrorKind::kHang, describe(call) + " did not finish within its deadline of " +
+                                 std::to_string(deadline.limit.count()) + " ms; absent: " + absent + ". Raise " +
+                                 deadline.key + " if this is expected");
     }
   } catch (const Error& error) {
     give_up(list);

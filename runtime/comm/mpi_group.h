@@ -30,10 +30,18 @@ class MpiGroup {
   const std::shared_ptr<MpiWorld>& shared_world() const { return world_; }
   int world_rank(int r) const { return ranks_[static_cast<std::size_t>(r)]; }
   std::string describe() const;
+  std::string describe(const CallRecord& call) const;  // as HostGroup's
+  std::uint32_t id() const { return id_; }  // equal on all members, unlike that of any other group of theirs
+  void set_recording(Recording recording) { recording_ = recording; }
+  void note_message(CallRecord& call) const;
+  void note_end(const CallRecord& call, const CollectiveTiming& timing) const {
+    world_->host().note_end(call, timing);
+  }
 
   // Exchanges the call and up to kRiderBytes of data with every member, and compares. Throws kComm on a mismatch
-  // (on every rank, naming both calls), kHang after the deadline, the world's failure otherwise.
-  void enter(CallRecord& call, std::span<const std::byte> rider);
+  // (on every rank, naming both calls), kHang after the deadline, the world's failure otherwise. Returns the last
+  // arrival: when, on this rank's clock, the last member's call was here.
+  std::int64_t enter(CallRecord& call, std::span<const std::byte> rider);
   const CallRecord& call_of(int r) const { return *reinterpret_cast<const CallRecord*>(card(r)); }
   std::byte* rider_of(int r) { return card(r) + sizeof(CallRecord); }
 
@@ -70,6 +78,8 @@ class MpiGroup {
   MPI_Comm comm_;
   int rank_ = 0;
   std::vector<int> ranks_;  // world ranks of the members
+  std::uint32_t id_ = 0;
+  Recording recording_ = Recording::kAll;
   std::uint64_t sequence_ = 0;
   CallRecord current_;
   std::vector<std::byte> cards_, scratch_;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "runtime/comm/mpi_check.h"
+#include "runtime/comm/process_info.h"
 
 namespace drivetrain {
 
@@ -13,6 +14,7 @@ struct MpiSession::Impl {
   int exceptions_at_start = std::uncaught_exceptions();
   MPI_Comm host = MPI_COMM_NULL;
   std::vector<int> host_ranks;
+  std::string host_label = host_name();
 };
 
 MpiSession::MpiSession(int ranks_per_host) : impl_(std::make_unique<Impl>()) {
@@ -29,6 +31,7 @@ MpiSession::MpiSession(int ranks_per_host) : impl_(std::make_unique<Impl>()) {
   check_mpi(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
   check_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &impl_->rank), "MPI_Comm_rank");
   check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &impl_->size), "MPI_Comm_size");
+  if (ranks_per_host > 0) impl_->host_label += "-" + std::to_string(impl_->rank / ranks_per_host);
   if (ranks_per_host > 0)
     check_mpi(MPI_Comm_split(MPI_COMM_WORLD, impl_->rank / ranks_per_host, 0, &impl_->host), "MPI_Comm_split");
   else
@@ -56,12 +59,20 @@ int MpiSession::size() const {
   return impl_->size;
 }
 
+const std::string& MpiSession::host_label() const {
+  return impl_->host_label;
+}
+
 const std::vector<int>& MpiSession::host_ranks() const {
   return impl_->host_ranks;
 }
 
 void MpiSession::broadcast_on_host(std::span<std::byte> bytes) const {
   check_mpi(MPI_Bcast(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, 0, impl_->host), "MPI_Bcast");
+}
+
+void MpiSession::barrier_on_host() const {
+  check_mpi(MPI_Barrier(impl_->host), "MPI_Barrier");
 }
 
 void mpi_abort(int code) {

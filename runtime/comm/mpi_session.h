@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "runtime/comm/job_session.h"
@@ -27,10 +28,13 @@ class MpiSession final : public JobSession {
   void spoil() noexcept override { spoiled_.store(true); }
   bool spoiled() const noexcept { return spoiled_.load(); }
 
+  // The name of this host in messages and files: the machine's, numbered where blocks of ranks stand for hosts.
+  const std::string& host_label() const;
   // World ranks of the processes on this host, in order, this one among them.
   const std::vector<int>& host_ranks() const;
   // From the first of the host's ranks; every one of them calls it.
   void broadcast_on_host(std::span<std::byte> bytes) const;
+  void barrier_on_host() const;
 
  private:
   struct Impl;

@@ -41,11 +41,23 @@ struct MpiWorld::Impl {
   std::vector<std::vector<std::byte>> buried;
 };
 
-MpiWorld::MpiWorld(std::shared_ptr<MpiSession> session, std::chrono::milliseconds timeout)
-    : session_(std::move(session)), timeout_(timeout), impl_(std::make_unique<Impl>()) {
+std::shared_ptr<MpiWorld> MpiWorld::open(std::shared_ptr<MpiSession> session, std::shared_ptr<HostWorld> host) {
+  auto world = std::make_shared<MpiWorld>(std::move(session), host);
+  const std::weak_ptr<MpiWorld> weak = world;
+  host->set_on_failure([weak](ErrorKind kind, const std::string& reason) {
+    if (const auto job = weak.lock()) job->fail(kind, reason);
+  });
+  host->set_on_wait([weak] {
+    if (const auto job = weak.lock()) job->poll();
+  });
+  return world;
+}
+
+MpiWorld::MpiWorld(std::shared_ptr<MpiSession> session, std::shared_ptr<HostWorld> host)
+    : session_(std::move(session)), host_(std::move(host)), impl_(std::make_unique<Impl>()) {
   check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &impl_->control), "MPI_Comm_dup");
   RankCard mine;
-  host_name().copy(mine.host.data(), mine.host.size() - 1);
+  host_->options().host.copy(mine.host.data(), mine.host.size() - 1);
   mine.pid = getpid();
   mine.start_time = process_start_time(mine.pid);
   impl_->cards.resize(static_cast<std::size_t>(session_->size()));
@@ -71,7 +83,7 @@ void MpiWorld::take_failure(ErrorKind kind, const std::string& reason) noexcept 
     impl_->reason = reason;
     impl_->failed.store(true);
   }
-  if (on_failure_) on_failure_(kind, reason);
+  host_->fail(kind, reason);
 }
 
 void MpiWorld::poll() noexcept {
@@ -91,7 +103,7 @@ void MpiWorld::fail(ErrorKind kind, const std::string& reason) noexcept {
   session_->spoil();
   std::string first = reason;
   try {
-    waiting();
+    host_->check();
   } catch (const Error& earlier) {  // a peer on this host failed before us: pass on its words, not our echo
     kind = earlier.kind();
     first = earlier.what();
@@ -113,7 +125,7 @@ void MpiWorld::fail(ErrorKind kind, const std::string& reason) noexcept {
         impl_->sends.push_back(request);
     }
   }
-  if (on_failure_) on_failure_(kind, first);
+  host_->fail(kind, first);
   // Peers that still live take it within this time; nobody waits for the others.
   for (int tries = 0; tries < 100; ++tries) {
     int done = 0;
@@ -124,6 +136,7 @@ void MpiWorld::fail(ErrorKind kind, const std::string& reason) noexcept {
 }
 
 void MpiWorld::check() const {
+  host_->check();
   if (!impl_->failed.load()) return;
   const std::lock_guard lock(impl_->mutex);
   throw Error(impl_->kind, impl_->reason);

@@ -22,6 +22,7 @@ class PlanCommunicator final : public Communicator {
     throw Error(ErrorKind::kLogic, "a plan communicator cannot tell the size of a split; make one per group");
   }
   Buffer symmetric_buffer(Device& device, std::size_t bytes) override { return Buffer(device, bytes); }
+  Deadline set_deadline(Deadline deadline) override { return deadline; }
   void abort(const std::string&) noexcept override {}
 
  private:

@@ -56,6 +56,7 @@ class SelfCommunicator final : public Communicator {
     return color < 0 ? nullptr : make_self_communicator();
   }
   Buffer symmetric_buffer(Device& device, std::size_t bytes) override { return Buffer(device, bytes); }
+  Deadline set_deadline(Deadline deadline) override { return deadline; }  // nobody to wait for
   void abort(const std::string&) noexcept override {}
 };
 

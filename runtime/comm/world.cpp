@@ -12,45 +12,76 @@
 namespace drivetrain {
 namespace {
 
-// The members of this host, in shared memory.
-std::unique_ptr<HostCommunicator> open_host(const std::shared_ptr<MpiSession>& session, const HostOptions& options) {
-  const std::vector<int>& ranks = session->host_ranks();
-  const auto self = static_cast<int>(std::find(ranks.begin(), ranks.end(), session->rank()) - ranks.begin());
-  const auto blocks = make_shm_blocks();
-  PreparedHost prepared;
-  // The leader's failure must reach the members that wait for its broadcast.
-  struct {
-    HostTickets tickets;
-    char failure[1024] = "";
-    ErrorKind kind = ErrorKind::kComm;
-  } message;
-  if (self == 0) {
-    remove_shm_leftovers();
-    try {
-      prepared = prepare_host(*blocks, static_cast<int>(ranks.size()));
-      message.tickets = prepared.tickets;
-    } catch (const Error& error) {
-      std::string(error.what()).copy(message.failure, sizeof message.failure - 1);
-      message.kind = error.kind();
-    }
-  }
-  session->broadcast_on_host(std::as_writable_bytes(std::span(&message, 1)));
-  if (message.failure[0] != '\0') throw Error(message.kind, message.failure);
-  return join_host(message.tickets, blocks, ranks, self, options, session);
+int index_on_host(const MpiSession& session) {
+  const std::vector<int>& ranks = session.host_ranks();
+  return static_cast<int>(std::find(ranks.begin(), ranks.end(), session.rank()) - ranks.begin());
 }
 
-// A failure on one host wakes the others, whichever way it is noticed.
-void connect_failures(HostCommunicator& host, const std::shared_ptr<MpiWorld>& job) {
-  const std::shared_ptr<HostWorld> on_host = host.shared_world();
-  on_host->set_on_failure([job](ErrorKind kind, const std::string& reason) { job->fail(kind, reason); });
-  on_host->set_on_wait([job] { job->poll(); });
-  const std::weak_ptr<HostWorld> weak = on_host;
-  job->set_on_failure([weak](ErrorKind kind, const std::string& reason) {
-    if (const auto world = weak.lock()) world->fail(kind, reason);
+// What the first rank of a host prepares for the others; its failure must reach those that wait for its broadcast.
+struct Prepared {
+  HostTickets tickets;
+  char failure[1024] = "";
+  ErrorKind kind = ErrorKind::kComm;
+};
+
+// Runs prepare(tickets) on the first rank of this host and gives every rank the outcome.
+template <class Prepare>
+Prepared prepare_on_host(const MpiSession& session, const Prepare& prepare) {
+  Prepared prepared;
+  if (index_on_host(session) == 0) {
+    remove_shm_leftovers();
+    try {
+      prepare(prepared.tickets);
+    } catch (const Error& error) {
+      std::string(error.what()).copy(prepared.failure, sizeof prepared.failure - 1);
+      prepared.kind = error.kind();
+    }
+  }
+  session.broadcast_on_host(std::as_writable_bytes(std::span(&prepared, 1)));
+  return prepared;
+}
+
+// The members of this host, in shared memory.
+std::unique_ptr<HostCommunicator> open_host(const std::shared_ptr<MpiSession>& session, const HostOptions& options) {
+  const auto blocks = make_shm_blocks();
+  const std::vector<int>& ranks = session->host_ranks();
+  PreparedHost host;
+  const Prepared prepared = prepare_on_host(*session, [&](HostTickets& tickets) {
+    host = prepare_host(*blocks, static_cast<int>(ranks.size()));
+    tickets = host.tickets;
   });
-  job->set_on_wait([weak] {
-    if (const auto world = weak.lock()) world->check();
+  if (prepared.failure[0] != '\0') throw Error(prepared.kind, prepared.failure);
+  return join_host(prepared.tickets, blocks, ranks, index_on_host(*session), options, session);
+}
+
+// For ranks that do not share memory for their data: who is on this host and what they called last, still in shared
+// memory. Where there is none, each rank knows only itself.
+std::shared_ptr<HostWorld> open_board(const std::shared_ptr<MpiSession>& session, const HostOptions& options) {
+  auto blocks = make_shm_blocks();
+  std::vector<int> ranks = session->host_ranks();
+  int self = index_on_host(*session);
+  const std::size_t bytes = world_block_bytes(static_cast<int>(ranks.size()));
+  SharedBlock block;
+  const Prepared prepared = prepare_on_host(*session, [&](HostTickets& tickets) {
+    block = blocks->create(bytes, tickets.world);
+    blocks->commit(block, 0, bytes);
   });
+  bool shared = prepared.failure[0] == '\0';
+  try {
+    if (shared) block = blocks->open(prepared.tickets.world, bytes);
+  } catch (const Error&) {
+    shared = false;
+  }
+  session->barrier_on_host();
+  if (index_on_host(*session) == 0) blocks->seal(prepared.tickets.world);
+  if (!shared) {
+    blocks = make_heap_blocks();
+    BlockTicket ticket;
+    ranks = {session->rank()};
+    self = 0;
+    block = blocks->create(world_block_bytes(1), ticket);
+  }
+  return std::make_shared<HostWorld>(blocks, std::move(block), std::move(ranks), self, options, session);
 }
 
 }  // namespace
@@ -74,15 +105,16 @@ std::unique_ptr<Communicator> open_world_of(std::shared_ptr<MpiSession> session,
                                         std::to_string(session->rank()) + " shares its host with " +
                                         std::to_string(session->host_ranks().size()) + " of " +
                                         std::to_string(session->size()) + " ranks; use auto, host or mpi");
-  if (options.transport == Transport::kMpi)
-    return make_mpi_communicator(std::make_shared<MpiWorld>(session, options.timeout));
   HostOptions host_options;
   host_options.timeout = options.timeout;
+  host_options.check = options.check;
+  host_options.host = session->host_label();
   host_options.job_ranks = session->size();
+  if (options.transport == Transport::kMpi)
+    return make_mpi_communicator(MpiWorld::open(session, open_board(session, host_options)));
   auto host = open_host(session, host_options);
   if (one_host) return host;
-  const auto job = std::make_shared<MpiWorld>(session, options.timeout);
-  connect_failures(*host, job);
+  const auto job = MpiWorld::open(session, host->shared_world());
   return make_group(std::move(host), make_mpi_communicator(job));
 }
 

@@ -20,6 +20,9 @@ enum class Transport { kAuto, kShm, kMpi, kHost };
 struct CommOptions {
   Transport transport = Transport::kAuto;
   std::chrono::seconds timeout{300};  // per collective
+  // Compare operation, count, type, root and sequence number of every call across its ranks, and raise on all of them
+  // when they differ. Off: ranks that disagree compute garbage or run into the deadline.
+  bool check = true;
 };
 
 // Where this process stands in the job, read from the environment (Open MPI, Slurm/PMIx); {0, 1, 0, 1} alone.

@@ -147,7 +147,7 @@ constexpr KeyRow kRows[] = {
     {"comm.transport", [](Config& c) -> KeySlot { return &c.comm.transport; }, choice("auto | shm | mpi | host"),
      "How ranks talk; `auto` is shared memory inside a host."},
     {"comm.check", [](Config& c) -> KeySlot { return &c.comm.check; }, any(),
-     "Reserved: calls are always compared across ranks."},
+     "Compare every collective's operation, count, type, root and number across ranks."},
     {"comm.timeout_s", [](Config& c) -> KeySlot { return &c.comm.timeout_s; }, between(1, 1e6),
      "Seconds a collective may wait for its peers."},
     {"telemetry.every", [](Config& c) -> KeySlot { return &c.telemetry.every; }, between(1, kMostCount),

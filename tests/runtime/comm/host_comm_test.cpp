@@ -156,6 +156,55 @@ TEST(HostComm, DifferentOperationsTypesAndRootsRaise) {
   }
 }
 
+TEST(HostComm, AllocatingBesideADifferentCallRaises) {
+  for (const auto reach : {HostOptions::Reach::kSymmetric, HostOptions::Reach::kEverywhere}) {
+    HostOptions options;
+    options.reach = reach;
+    const auto said = errors_of_ranks(2, options, [](Communicator& world) {
+      test::HostMemoryDevice device;
+      if (world.rank() == 1) return world.barrier();
+      const Buffer buffer = world.symmetric_buffer(device, 1000);
+    });
+    for (const std::string& text : said)
+      EXPECT_TRUE(contains(text, "mismatched") && contains(text, "symmetric_buffer()") && contains(text, "barrier()"))
+          << text;
+  }
+}
+
+TEST(HostComm, WithoutTheCheckDifferentCallsMeet) {
+  HostOptions options;
+  options.check = false;
+  const auto said = errors_of_ranks(2, options, [](Communicator& world) {
+    float x = static_cast<float>(world.rank());
+    world.all_reduce(Tensor(&x, DType::kF32, {1}), world.rank() == 0 ? ReduceOp::kMax : ReduceOp::kMin).wait();
+    EXPECT_EQ(x, world.rank() == 0 ? 1.0f : 0.0f);
+  });
+  for (const std::string& text : said) EXPECT_EQ(text, "");
+}
+
+TEST(HostComm, ADeadlineScopeHoldsForEveryGroupOfTheWorldAndEnds) {
+  HostOptions options;
+  options.timeout = std::chrono::milliseconds(200);
+  const auto said = errors_of_ranks(2, options, [](Communicator& world) {
+    const auto pair = world.split(0, 0);
+    const auto late = [&] {
+      if (world.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+      pair->barrier();
+    };
+    {
+      const DeadlineScope patient(world, {std::chrono::milliseconds(20000), "the.key"});
+      late();
+    }
+    {
+      const DeadlineScope hasty(*pair, {std::chrono::milliseconds(100), "the.key"});
+      EXPECT_THROW(late(), Error);
+    }
+    world.barrier();
+  });
+  for (const std::string& text : said)
+    EXPECT_TRUE(contains(text, "deadline of 100 ms") && contains(text, "Raise the.key")) << text;
+}
+
 TEST(HostComm, AFailedWorldStaysFailed) {
   const auto said = errors_of_ranks(2, {}, [](Communicator& world) {
     if (world.rank() == 0) {
@@ -190,7 +239,7 @@ TEST(HostComm, TheDeadlineNamesTheAbsentRank) {
   for (std::size_t r = 0; r < 2; ++r) {
     EXPECT_TRUE(contains(said[r], "all_reduce(f32[2], max) #2")) << said[r];
     EXPECT_TRUE(contains(said[r], "absent: rank 2 (host ") && contains(said[r], "running")) << said[r];
-    EXPECT_TRUE(contains(said[r], "last call barrier #1")) << said[r];
+    EXPECT_TRUE(contains(said[r], "last call barrier() #1 in the world of 3 ranks, done 0.")) << said[r];
     EXPECT_FALSE(contains(said[r], "rank 0 (") || contains(said[r], "rank 1 (")) << said[r];
   }
 }

@@ -140,7 +140,8 @@ TEST(ShmComm, TheDeadlineSaysThatARankIsStopped) {
   for (const std::size_t r : {0u, 1u}) {
     EXPECT_EQ(ranks[r].kind, ErrorKind::kHang);
     EXPECT_TRUE(contains(ranks[r].error, "rank 2 (host ") && contains(ranks[r].error, "stopped")) << ranks[r].error;
-    EXPECT_TRUE(contains(ranks[r].error, "last call barrier #2")) << ranks[r].error;
+    EXPECT_TRUE(contains(ranks[r].error, "last call barrier() #2 in the world of 3 ranks, done 0."))
+        << ranks[r].error;
     EXPECT_LT(ranks[r].seconds, 5);
   }
 }
@@ -158,7 +159,8 @@ TEST(ShmComm, MismatchedMessagesRaise) {
     }
   });
   for (const ForkedRank& rank : ranks)
-    EXPECT_TRUE(contains(rank.error, "send(f32[8])") && contains(rank.error, "recv(f32[4])")) << rank.error;
+    EXPECT_TRUE(contains(rank.error, "send(f32[8], to 1)") && contains(rank.error, "recv(f32[4], from 0)"))
+        << rank.error;
 }
 
 TEST(ShmBlocks, LeftoversOfKilledProcessesAreRemovedOthersStay) {

@@ -1,6 +1,9 @@
 // The world that open_world() makes under mpirun: every collective between processes, in ordinary and symmetric memory.
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
 #include "runtime/comm/world.h"
 #include "tests/mpi/mpi_world.h"
 #include "tests/runtime/comm/collective_cases.h"
@@ -74,6 +77,19 @@ TEST(World, GroupsWorkOnTheSameMemory) {
   const auto rest = world.split(world.rank() == 0 ? -1 : 0, 0);
   EXPECT_EQ(rest == nullptr, world.rank() == 0);
   if (rest) test::check_every_collective<float>(*rest, w, 31);
+}
+
+TEST(World, TimesTellWaitingFromTransfer) {
+  Communicator& world = mpi_test_world();
+  float x = 1;
+  world.barrier();
+  const int late = world.size() - 1;
+  if (world.rank() == late) std::this_thread::sleep_for(std::chrono::milliseconds(60));
+  const CollectiveTiming t = world.all_reduce(Tensor(&x, DType::kF32, {1}), ReduceOp::kSum).timing();
+  EXPECT_LE(t.arrival_ns, t.last_arrival_ns);
+  EXPECT_LE(t.last_arrival_ns, t.end_ns);
+  EXPECT_EQ(t.last_arrival_ns - t.arrival_ns > 30'000'000, world.rank() != late)
+      << (t.last_arrival_ns - t.arrival_ns) << " ns on rank " << world.rank();
 }
 
 TEST(World, RandomProgramOverOverlappingGroups) {
