@@ -1,0 +1,158 @@
+#include "runtime/diagnosis/straggler.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "kernels/error.h"
+#include "tests/runtime/diagnosis/synthetic_job.h"
+
+namespace drivetrain {
+namespace {
+
+using Kind = PlantedFault::Kind;
+
+Diagnosis judged(const SyntheticJob& job, const RunFacts& facts = {}) {
+  const SyntheticRun run = simulate(job);
+  return judge(run.window(job), facts);
+}
+bool has(const std::vector<std::string>& evidence, const std::string& text) {
+  return std::any_of(evidence.begin(), evidence.end(),
+                     [&](const std::string& e) { return e.find(text) != std::string::npos; });
+}
+
+TEST(Straggler, AnswersTheQuestionInOneSentence) {
+  SyntheticJob job{.steps = 30, .data_ms = 4};
+  job.faults = {{.kind = Kind::kData, .rank = 1, .amount = 306}};
+  const Diagnosis d = judged(job, {.data_workers = 0, .mfu = 0.2});
+  ASSERT_EQ(d.verdicts.size(), 1U);
+  const std::string line = first_line(d);
+  EXPECT_NE(line.find("rank 0 is busy 9"), std::string::npos) << line;
+  EXPECT_NE(
+      line.find("of that is spinning in the dp gradient reduction, waiting for rank 1; rank 1 reads its data 310 "
+                "ms per step (others 4.0 ms): raise data.workers from 0"),
+      std::string::npos)
+      << line;
+  const Verdict& v = d.verdicts[0];
+  EXPECT_EQ(v.phase, TimeClass::kDataWait);
+  EXPECT_GT(v.confidence, 0.95);
+  EXPECT_NEAR(v.cost_ms, 306, 15);
+  EXPECT_NEAR(*v.mfu_points, 100 * 0.2 * v.cost_ms / (d.step_ms - v.cost_ms), 0.5);
+  EXPECT_NE(v.blame.find("rank 0 waits"), std::string::npos) << v.blame;
+}
+
+TEST(Straggler, SaysSoWhenThereIsNone) {
+  const Diagnosis d = judged({.dp = 4, .steps = 50});
+  EXPECT_TRUE(d.verdicts.empty());
+  EXPECT_GT(d.detectable_ms, 0);
+  EXPECT_LT(d.detectable_ms, 0.05 * d.step_ms);
+  EXPECT_EQ(first_line(d).rfind("no straggler in 50 steps", 0), 0U) << first_line(d);
+}
+
+// ST-04: 512 against 64 tokens per sample is unequal work, never a slow device.
+TEST(Straggler, LengthsThatDifferAreUnequalWork) {
+  SyntheticJob job{.steps = 20};
+  const double mean = (512 + 64) / 2.0;
+  job.faults = {{.kind = Kind::kMoreWork, .rank = 0, .amount = 512 / mean - 1},
+                {.kind = Kind::kMoreWork, .rank = 1, .amount = 64 / mean - 1}};
+  const Diagnosis d = judged(job);
+  ASSERT_EQ(d.verdicts.size(), 1U);
+  EXPECT_EQ(d.verdicts[0].rank, 0);
+  EXPECT_EQ(d.verdicts[0].cause, Cause::kUnequalWork);
+  EXPECT_TRUE(has(d.verdicts[0].evidence, "8.0:1, max/mean 1.78")) << d.verdicts[0].evidence[1];
+}
+
+TEST(Straggler, TellsMoreWorkAndASlowDeviceApartOnOneRank) {
+  SyntheticJob job{.dp = 4, .steps = 30};
+  job.faults = {{.kind = Kind::kMoreWork, .rank = 2, .amount = 0.3},
+                {.kind = Kind::kSlowClock, .rank = 2, .amount = 0.2}};
+  const Diagnosis d = judged(job);
+  ASSERT_EQ(d.verdicts.size(), 2U);
+  std::vector<Cause> causes{d.verdicts[0].cause, d.verdicts[1].cause};
+  EXPECT_NE(std::find(causes.begin(), causes.end(), Cause::kUnequalWork), causes.end());
+  EXPECT_NE(std::find(causes.begin(), causes.end(), Cause::kSlowDevice), causes.end());
+}
+
+// ST-01: the process stands still for 200 ms each step; the others only wait.
+TEST(Straggler, NamesARankThatIsStopped) {
+  SyntheticJob job{.dp = 4, .steps = 20};
+  job.faults = {{.kind = Kind::kStop, .rank = 1, .amount = 200}};
+  const Diagnosis d = judged(job);
+  ASSERT_EQ(d.verdicts.size(), 1U);
+  EXPECT_EQ(d.verdicts[0].rank, 1);
+  EXPECT_EQ(d.verdicts[0].cause, Cause::kStopped);
+  EXPECT_EQ(d.verdicts[0].phase, TimeClass::kForward);
+  EXPECT_TRUE(has(d.verdicts[0].evidence, "neither running nor ready for ")) << d.verdicts[0].evidence[1];
+  EXPECT_NEAR(d.verdicts[0].late_ms, 200, 5);
+}
+
+TEST(Straggler, TellsEveryFifthStepFromEveryStep) {
+  SyntheticJob job{.dp = 4, .steps = 40};
+  job.faults = {{.kind = Kind::kHostSleep, .rank = 3, .amount = 60, .every = 5}};
+  const Diagnosis d = judged(job);
+  ASSERT_EQ(d.verdicts.size(), 1U);
+  EXPECT_EQ(d.verdicts[0].rank, 3);
+  EXPECT_EQ(d.verdicts[0].pattern, Pattern::kPeriodic);
+  EXPECT_EQ(d.verdicts[0].period, 5);
+}
+
+// Garbage collection: 27 pauses in 20 steps of 16 ranks were seen (torchtitan#148); nobody in particular.
+TEST(Straggler, TellsPausesThatHopFromAStraggler) {
+  SyntheticJob job{.dp = 8, .steps = 40};
+  job.faults = {{.kind = Kind::kHostSleep, .amount = 40, .every = 3, .hopping = true}};
+  const Diagnosis d = judged(job);
+  ASSERT_EQ(d.verdicts.size(), 1U);
+  EXPECT_EQ(d.verdicts[0].rank, -1);
+  EXPECT_EQ(d.verdicts[0].pattern, Pattern::kChangingRank);
+  EXPECT_NE(first_line(d).find("hop from rank to rank"), std::string::npos);
+}
+
+TEST(Straggler, ADriftOfAllRanksNamesNobody) {
+  const Diagnosis d = judged({.dp = 4, .steps = 60, .drift = 0.01});
+  EXPECT_TRUE(d.verdicts.empty());
+  ASSERT_EQ(d.notes.size(), 1U);
+  EXPECT_NE(d.notes[0].find("every rank became slower"), std::string::npos);
+}
+
+TEST(Straggler, TwoEquallySlowRanksAreBothNamed) {
+  SyntheticJob job{.dp = 8, .steps = 30};
+  job.faults = {{.kind = Kind::kData, .rank = 2, .amount = 20}, {.kind = Kind::kData, .rank = 5, .amount = 20}};
+  const Diagnosis d = judged(job);
+  ASSERT_EQ(d.verdicts.size(), 2U);
+  EXPECT_EQ(std::min(d.verdicts[0].rank, d.verdicts[1].rank), 2);
+  EXPECT_EQ(std::max(d.verdicts[0].rank, d.verdicts[1].rank), 5);
+  EXPECT_NEAR(d.verdicts[0].cost_ms + d.verdicts[1].cost_ms, 20, 4);
+}
+
+// A device driver without counters: rows hold times alone.
+TEST(Straggler, WorksWithoutCounters) {
+  SyntheticJob job{.dp = 4, .steps = 20, .counters = false};
+  job.faults = {{.kind = Kind::kSlowClock, .rank = 1, .amount = 0.2}};
+  const Diagnosis d = judged(job);
+  ASSERT_EQ(d.verdicts.size(), 1U);
+  EXPECT_EQ(d.verdicts[0].rank, 1);
+  EXPECT_EQ(d.verdicts[0].cause, Cause::kSlowDevice);
+}
+
+TEST(Straggler, FewStepsAndOneRankAreNoEvidence) {
+  SyntheticJob job{.steps = 5};
+  job.faults = {{.kind = Kind::kData, .rank = 1, .amount = 300}};
+  EXPECT_TRUE(judged(job).too_short);
+  EXPECT_TRUE(judged(job).verdicts.empty());
+  EXPECT_TRUE(judged({.dp = 1, .steps = 30}).verdicts.empty());
+}
+
+TEST(Straggler, RefusesRowsThatDoNotBelongTogether) {
+  const SyntheticJob job{.steps = 20};
+  SyntheticRun run = simulate(job);
+  Window window = run.window(job);
+  window.dp = 4;
+  EXPECT_THROW(judge(window), Error);
+  run.ranks[1].erase(run.ranks[1].begin());
+  EXPECT_THROW(judge(run.window(job)), Error);
+  Window mended{.dp = 2, .tp = 1, .ranks = common_steps(run.ranks)};
+  EXPECT_EQ(judge(mended).steps, 19U);
+}
+
+}  // namespace
+}  // namespace drivetrain
