@@ -59,6 +59,7 @@ OptionList bench_options() {
       "against", po::value<std::string>()->value_name("mpi"), "run MPI's counterparts in turn and print the ratio")(
       "mpi-settings", po::value<std::string>()->value_name("S"),
       "of the mpirun started: default, or tuned (no CMA, coll_han, allocator that keeps memory)")(
+      "links", "measure the link between every two ranks instead, and name slow ones")(
       "json", word("", "FILE"), "write the figures there too; - for standard output instead of the table");
   add_host_options(options);
   return options;
@@ -77,6 +78,14 @@ int number(const OptionValues& values, const std::string& option) {
   const int value = values[option].as<int>();
   if (value < 1) throw Error(ErrorKind::kUsage, "--" + option + " " + std::to_string(value) + ": wants at least 1");
   return value;
+}
+
+void check_links_alone(const OptionValues& values) {
+  for (const char* option : {"op", "dtype", "reduce", "begin", "end", "factor", "step", "place", "iters", "warmup",
+                             "back-to-back", "check", "memory", "against", "mpi-settings"})
+    if (values.count(option) > 0 && !values[option].defaulted())
+      throw Error(ErrorKind::kUsage, std::string("--links measures pairs of ranks and has no --") + option +
+                                         "; run the sweep by itself");
 }
 
 BenchRequest request_of(const OptionValues& values) {
@@ -110,6 +119,10 @@ BenchRequest request_of(const OptionValues& values) {
   if (values.count("mpi-settings") > 0)
     request.mpi_settings = choose(values, "mpi-settings", "default", "default", "tuned", "tuned");
   request.json = text("json");
+  if (values.count("links") > 0) {
+    request.measure = BenchRequest::Measure::kLinks;
+    check_links_alone(values);
+  }
   check_request(request);
   return request;
 }

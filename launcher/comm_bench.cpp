@@ -9,19 +9,42 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kBackToBackSamples = 5;
-constexpr int kStreamRounds = 9;
 // Below, caches hold much of the data and memory bounds nothing.
 constexpr std::size_t kLargeBytes = std::size_t{16} << 20;
-constexpr std::size_t kStreamBytes = std::size_t{256} << 20;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+// Reads and writes every byte once, in place, so that no line is fetched only to be overwritten; at four places in turn,
+// since one alone does not keep memory busy.
+void stream_through(const Tensor& x) {
+  constexpr std::size_t kStreams = 4, kLine = 16;
+  auto* const elements = reinterpret_cast<float*>(x.data);
+  const std::size_t lines = x.bytes() / sizeof(float) / kLine / kStreams;
+  for (std::size_t line = 0; line < lines; ++line) {
+    for (std::size_t s = 0; s < kStreams; ++s) {
+      float* const at = elements + (s * lines + line) * kLine;
+      for (std::size_t i = 0; i < kLine; ++i) at[i] += 1;
+    }
+  }
+}
+
 }  // namespace
 
-CommBench::CommBench(Communicator& world, const BenchRequest& request, std::span<std::byte> memory, MpiBaseline* mpi)
-    : world_(world), request_(request), memory_(memory), mpi_(mpi) {}
+double BenchRow::stream_bytes_per_s() const {
+  return stream ? 2.0 * ranks * static_cast<double>(what.bytes()) / stream->median : 0;
+}
+
+double BenchRow::ceiling_share() const {
+  if (!stream) return 0;
+  const double traffic = memory_traffic_bytes(what.op, what.placing, ranks, static_cast<double>(what.bytes()));
+  return traffic / seconds.median / stream_bytes_per_s();
+}
+
+CommBench::CommBench(Communicator& world, const BenchRequest& request, std::span<std::byte> memory, MpiBaseline* mpi,
+                     Floor floor)
+    : world_(world), request_(request), memory_(memory), mpi_(mpi), floor_(floor) {}
 
 CommBench::Operands CommBench::operands_of(const BenchCase& what) const {
   const Tensor whole(memory_.data(), what.dtype, {what.count});
@@ -168,44 +191,36 @@ BenchRow CommBench::measure(const BenchCase& what) {
   const auto mpis = [&](int calls) {
     return sample(theirs, row.mpi_wrong, calls, [&](const BenchCase& c, const Operands& o) { call_mpi(c, o); });
   };
+  const auto stream = [&] {
+    const Tensor whole(memory_.data(), what.dtype, {what.count});
+    pattern.fill(whole, world_.rank());
+    world_.barrier();
+    const auto start = Clock::now();
+    stream_through(whole);
+    return seconds_since(start);
+  };
 
-  std::vector<double> our_times, mpi_times;
+  const bool bounded = floor_ == Floor::kMeasured && what.bytes() >= kLargeBytes;
+  std::vector<double> our_times, mpi_times, stream_times;
   const int first = single ? -request_.warmup : -std::max(1, request_.warmup);  // at least one is checked
   const int samples = single ? row.iterations : kBackToBackSamples;
   for (int i = first; i < samples; ++i) {
     const int calls = single || i < 0 ? 1 : row.iterations;
     const double our_time = ours(calls), mpi_time = mpi_ != nullptr ? mpis(calls) : 0;
+    const double stream_time = bounded ? stream() : 0;
     if (i < 0) continue;
     our_times.push_back(our_time);
     if (mpi_ != nullptr) mpi_times.push_back(mpi_time);
+    if (bounded) stream_times.push_back(stream_time);
   }
   row.seconds = slowest(our_times);
   if (mpi_ != nullptr) row.mpi = slowest(mpi_times);
+  if (bounded) row.stream = slowest(stream_times);
   std::int64_t wrong[2] = {row.wrong, row.mpi_wrong};
   world_.all_reduce(Tensor(wrong, DType::kI64, {2}), ReduceOp::kSum).wait();
   row.wrong = wrong[0];
   row.mpi_wrong = wrong[1];
-  if (stream_ > 0 && what.bytes() >= kLargeBytes)
-    row.ceiling_share =
-        memory_traffic_bytes(what.op, what.placing, world_.size(), static_cast<double>(what.bytes())) / stream_ /
-        row.seconds.median;
   return row;
-}
-
-double CommBench::measure_memory_stream() {
-  const std::size_t bytes = std::min(memory_.size(), kStreamBytes) / sizeof(float) * sizeof(float);
-  if (bytes < kLargeBytes) return 0;
-  const Tensor x(memory_.data(), DType::kF32, {static_cast<std::int64_t>(bytes / sizeof(float))});
-  std::fill_n(x.data, x.bytes(), std::byte{0});
-  std::vector<double> seconds;
-  for (int i = -1; i < kStreamRounds; ++i) {
-    world_.barrier();
-    const auto start = Clock::now();
-    for (float& element : x.span<float>()) element += 1;
-    if (i >= 0) seconds.push_back(seconds_since(start));
-  }
-  stream_ = 2.0 * static_cast<double>(world_.size()) * static_cast<double>(bytes) / slowest(seconds).median;
-  return stream_;
 }
 
 }  // namespace drivetrain

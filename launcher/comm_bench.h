@@ -20,21 +20,23 @@ struct BenchRow {
   std::optional<Spread> mpi;  // the same of MPI's counterpart
   std::int64_t wrong = 0;     // elements, over all ranks and checked calls
   std::int64_t mpi_wrong = 0;
-  double ceiling_share = 0;  // of the memory stream's speed; 0 where it does not bound the row
+  std::optional<Spread>
+      stream;  // all ranks at once read and write what = bytes of their own, where memory bounds the row
   double ratio() const { return mpi ? mpi->median / seconds.median : 0; }
+  // Bytes per second that memory carried in `stream`, and the share of that speed which the row reached.
+  double stream_bytes_per_s() const;
+  double ceiling_share() const;
 };
 
 class CommBench {
  public:
-  // `memory` holds memory_of(cases) bytes. mpi: null for none. All ranks make the same calls in the same order; rows are
-  // equal on all ranks.
-  CommBench(Communicator& world, const BenchRequest& request, std::span<std::byte> memory, MpiBaseline* mpi);
+  enum class Floor { kMeasured, kNone };
+  // `memory` holds memory_of(cases) bytes. mpi: null for none. floor: whether large rows are compared with a plain stream
+  // through memory. All ranks make the same calls in the same order; rows are equal on all ranks.
+  CommBench(Communicator& world, const BenchRequest& request, std::span<std::byte> memory, MpiBaseline* mpi,
+            Floor floor);
 
   BenchRow measure(const BenchCase& what);
-
-  // Bytes per second that all ranks together read and write when each adds to every element of its own memory; 0 when
-  // the memory is too small to tell. Large rows of measure() are compared with it from then on.
-  double measure_memory_stream();
 
  private:
   struct Operands {
@@ -52,7 +54,7 @@ class CommBench {
   const BenchRequest& request_;
   std::span<std::byte> memory_;
   MpiBaseline* mpi_;
-  double stream_ = 0;
+  Floor floor_;
 };
 
 }  // namespace drivetrain

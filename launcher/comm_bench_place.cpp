@@ -39,22 +39,25 @@ std::size_t free_shared_memory() {
   return statvfs("/dev/shm", &info) == 0 ? static_cast<std::size_t>(info.f_bavail) * info.f_frsize : 0;
 }
 
-}  // namespace
-
-std::string only_interface() {
+// The interface that was told by name or network, else the only one beside loopback; "" when that is not clear.
+std::string interface_between_hosts(const std::string& told) {
   std::string only;
+  int others = 0;
   for (const NetworkInterface& one : network_interfaces()) {
+    if (one.name == told || one.cidr == told) return one.name;
     if (one.name == "lo") continue;
-    if (!only.empty()) return "";
     only = one.name;
+    ++others;
   }
-  return only;
+  return told.empty() && others == 1 ? only : "";
 }
+
+}  // namespace
 
 BenchPlace gather_place(Communicator& world, const std::vector<int>& host_ranks, const BenchRequest& request) {
   Card mine;
   put(mine.host, short_host_name());
-  put(mine.interface, request.interface.empty() ? only_interface() : request.interface);
+  put(mine.interface, interface_between_hosts(request.interface));
   mine.first_on_host = host_ranks.front();
   const auto bytes = static_cast<std::int64_t>(sizeof(Card));
   std::vector<Card> cards(static_cast<std::size_t>(world.size()));

@@ -25,9 +25,6 @@ struct BenchPlace {
 // Collective. host_ranks: world ranks that share this rank's host, as the transports see it.
 BenchPlace gather_place(Communicator& world, const std::vector<int>& host_ranks, const BenchRequest& request);
 
-// The only network interface of this machine with an address, beside loopback; "" when there are several or none.
-std::string only_interface();
-
 // Whether a host has room for the buffers of `cases` on `ranks_on_host` of all `ranks`, in shared memory where they lie
 // there. Throws kPreflight naming what is free, what is needed and the largest --end that fits.
 void check_room(const BenchRequest& request, const std::vector<BenchCase>& cases, int ranks, int ranks_on_host);

@@ -54,12 +54,18 @@ void put_times(nlohmann::ordered_json& json, const std::string& prefix, const Sp
 
 }  // namespace
 
-std::string header_text(const BenchRequest& request, const BenchFacts& facts) {
+std::string place_text(const BenchRequest& request, const BenchFacts& facts) {
   const BenchPlace& place = facts.place;
+  const bool sweep = request.measure == BenchRequest::Measure::kSweep;
+  return format("# drivetrain %s comm bench: %zu ranks, %s, %d processors, load %.0f\n", version(),
+                place.sites.size(), hosts_text(place).c_str(), place.processors, load_average()) +
+         "# transport " + place.transport + " (" + place.reason + ")" +
+         (sweep ? std::string(", ") + name(request.memory) + " memory\n" : "\n");
+}
+
+std::string header_text(const BenchRequest& request, const BenchFacts& facts) {
   const bool single = request.timing == BenchRequest::Timing::kSingle;
-  std::string text = format("# drivetrain %s comm bench: %zu ranks, %s, %d processors, load %.0f\n", version(),
-                            place.sites.size(), hosts_text(place).c_str(), place.processors, load_average());
-  text += "# transport " + place.transport + " (" + place.reason + "), " + name(request.memory) + " memory\n";
+  std::string text = place_text(request, facts);
   text += single
               ? "# time: one call on the slowest rank, in us; median, 10th and 90th percentile of the iterations;\n"
                 "#   each buffer is freshly written by its owner before each call, warm-up is left out\n"
@@ -71,9 +77,7 @@ std::string header_text(const BenchRequest& request, const BenchFacts& facts) {
   if (against_mpi(request))
     text += "# against " + facts.mpi.library + ", settings " + facts.mpi.settings +
             ", alternating; ratio = MPI's time / ours\n";
-  if (facts.stream_bytes_per_s > 0)
-    text += format("# memory: all ranks at once read + write %.1f GB/s; mem%% = that floor / time\n",
-                   facts.stream_bytes_per_s / 1e9);
+  text += "# mem% = time in which all ranks at once read and write as many bytes of their own, in turn, / time\n";
   return text;
 }
 
@@ -99,7 +103,7 @@ std::string row_text(const BenchRequest& request, const BenchRow& row) {
                      format(" %7.2f %7.2f %6s", speed, speed * bus_factor(what.op, ranks),
                             request.check == BenchRequest::Check::kOn ? std::to_string(row.wrong).c_str() : "-");
   if (row.mpi) text += " " + time_text(row.mpi->median) + format(" %6.2f", row.ratio());
-  text += row.ceiling_share > 0 ? format(" %5.0f", 100 * row.ceiling_share) : "     -";
+  text += row.stream ? format(" %5.0f", 100 * row.ceiling_share()) : "     -";
   return text + "\n";
 }
 
@@ -116,7 +120,6 @@ nlohmann::ordered_json meta_json(const BenchRequest& request, const BenchFacts& 
       {"timing", request.timing == BenchRequest::Timing::kSingle ? "single" : "back-to-back"},
       {"warmup", request.warmup},
       {"checked", request.check == BenchRequest::Check::kOn},
-      {"memory_stream_gbps", facts.stream_bytes_per_s / 1e9},
       {"mpi", nullptr},
   };
   for (const RankSite& site : facts.place.sites) meta["rank_hosts"].push_back(site.host);
@@ -144,7 +147,10 @@ nlohmann::ordered_json row_json(const BenchRow& row) {
     json["mpi_wrong"] = row.mpi_wrong;
     json["ratio"] = row.ratio();
   }
-  if (row.ceiling_share > 0) json["ceiling_share"] = row.ceiling_share;
+  if (row.stream) {
+    json["stream_gbps"] = row.stream_bytes_per_s() / 1e9;
+    json["ceiling_share"] = row.ceiling_share();
+  }
   return json;
 }
 

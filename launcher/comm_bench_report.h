@@ -19,10 +19,11 @@ struct MpiFacts {
 struct BenchFacts {
   BenchPlace place;
   MpiFacts mpi;
-  double stream_bytes_per_s = 0;  // 0: not measured
 };
 
-// Lines that start with '#'; fits 100 columns.
+// Lines that start with '#'; they fit 100 columns. Who runs where over what.
+std::string place_text(const BenchRequest& request, const BenchFacts& facts);
+// The same and how the rows of a sweep are to be read.
 std::string header_text(const BenchRequest& request, const BenchFacts& facts);
 // Begins a block of rows of one op, type and placing.
 std::string block_text(const BenchRequest& request, const BenchRow& row);

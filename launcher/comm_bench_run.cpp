@@ -9,6 +9,7 @@
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/error.h"
 #include "launcher/comm_bench.h"
+#include "launcher/comm_links.h"
 #include "launcher/failure.h"
 #include "runtime/comm/mpi_session.h"
 #include "runtime/comm/thread_comm.h"
@@ -61,7 +62,8 @@ bool memory_bounds(const std::string& transport, BenchMemory memory) {
   return transport == "threads" || (transport == "shm" && memory == BenchMemory::kSymmetric);
 }
 
-int sweep(Communicator& world, const BenchRequest& request, BenchFacts facts, MpiBaseline* mpi, int ranks_on_host) {
+int sweep(Communicator& world, const BenchRequest& request, const BenchFacts& facts, MpiBaseline* mpi,
+          int ranks_on_host) {
   Output output(request, world.rank() == 0);
   const std::vector<BenchCase> cases = cases_of(request, world.size());
   const std::size_t room = memory_of(cases, world.size());
@@ -70,8 +72,9 @@ int sweep(Communicator& world, const BenchRequest& request, BenchFacts facts, Mp
   const auto device = make_cpu_device(1);
   const Buffer buffer =
       request.memory == BenchMemory::kSymmetric ? world.symmetric_buffer(*device, room) : Buffer(*device, room);
-  CommBench bench(world, request, {buffer.data(), buffer.bytes()}, mpi);
-  if (memory_bounds(facts.place.transport, request.memory)) facts.stream_bytes_per_s = bench.measure_memory_stream();
+  const auto floor =
+      memory_bounds(facts.place.transport, request.memory) ? CommBench::Floor::kMeasured : CommBench::Floor::kNone;
+  CommBench bench(world, request, {buffer.data(), buffer.bytes()}, mpi, floor);
   output.text(header_text(request, facts));
   nlohmann::ordered_json all = {{"meta", meta_json(request, facts)}, {"rows", nlohmann::json::array()}};
   std::int64_t wrong = 0, mpi_wrong = 0;
@@ -90,6 +93,23 @@ int sweep(Communicator& world, const BenchRequest& request, BenchFacts facts, Mp
   if (world.rank() == 0)
     log_error(std::to_string(wrong) + " elements of the results are wrong; see the column 'wrong'");
   return exit_code(ErrorKind::kComm);
+}
+
+int links(Communicator& world, const BenchRequest& request, const BenchFacts& facts) {
+  Output output(request, world.rank() == 0);
+  output.text(place_text(request, facts));
+  const std::vector<LinkFigure> figures = measure_links(world, facts.place);
+  output.text(links_text(figures, facts.place));
+  output.json({{"meta", meta_json(request, facts)},
+               {"links", links_json(figures, facts.place)},
+               {"findings", judge_links(figures, facts.place.sites)}});
+  return 0;
+}
+
+int measure(Communicator& world, const BenchRequest& request, const BenchFacts& facts, MpiBaseline* mpi,
+            int ranks_on_host) {
+  return request.measure == BenchRequest::Measure::kLinks ? links(world, request, facts)
+                                                          : sweep(world, request, facts, mpi, ranks_on_host);
 }
 
 Transport transport_of(BenchTransport transport) {
@@ -134,7 +154,7 @@ int run_bench_process(const BenchRequest& request, const MpiFacts& mpi_facts) {
       facts.mpi.library = MpiBaseline::library();
     }
     const int ranks_on_host = static_cast<int>(session->host_ranks().size());
-    return sweep(*world, request, facts, mpi ? &*mpi : nullptr, ranks_on_host);
+    return measure(*world, request, facts, mpi ? &*mpi : nullptr, ranks_on_host);
   });
 }
 
@@ -145,7 +165,7 @@ int run_bench_threads(const BenchRequest& request, int ranks) {
   run_thread_ranks(ranks, [&](Communicator& world) {
     BenchFacts facts;
     facts.place = gather_place(world, everybody, request);
-    const int mine = sweep(world, request, facts, nullptr, ranks);
+    const int mine = measure(world, request, facts, nullptr, ranks);
     if (mine != 0) code = mine;
   });
   return code;

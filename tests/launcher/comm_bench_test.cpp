@@ -70,7 +70,7 @@ std::vector<BenchRow> run(int ranks, const BenchRequest& r, const Wrap& wrap) {
     const std::vector<BenchCase> cases = cases_of(r, ranks);
     std::vector<std::byte> memory(memory_of(cases, ranks));
     auto&& world = wrap(right);
-    CommBench bench(world, r, memory, nullptr);
+    CommBench bench(world, r, memory, nullptr, CommBench::Floor::kMeasured);
     for (const BenchCase& one : cases) {
       const BenchRow row = bench.measure(one);
       if (right.rank() == 0) rows.push_back(row);
@@ -132,6 +132,27 @@ TEST(CommBench, UncheckedRunsCountNothing) {
     EXPECT_EQ(row.wrong, 0);
 }
 
+TEST(CommBench, LargeRowsAreComparedWithAStreamThroughMemory) {
+  BenchRequest r = request("all_reduce,reduce_scatter", "bf16", ReduceOp::kSum);
+  r.sizes = {.begin = 8 << 20, .end = 16 << 20, .factor = 2};
+  for (const BenchRow& row : run(2, r, as_it_is)) {
+    EXPECT_EQ(row.stream.has_value(), row.what.bytes() == 16 << 20);
+    EXPECT_EQ(row.wrong, 0);
+  }
+}
+
+TEST(CommBench, TheCeilingIsTheTimeOfTheBytesThatMustMove) {
+  BenchRow row;
+  row.what = {BenchOp::kAllReduce, DType::kF32, ReduceOp::kSum, Placing::kInPlace, 25};
+  row.ranks = 4;
+  row.seconds.median = 2;
+  row.stream.emplace().median = 1;  // 4 ranks read and write 100 bytes each
+  EXPECT_DOUBLE_EQ(row.stream_bytes_per_s(), 800);
+  EXPECT_DOUBLE_EQ(row.ceiling_share(), 0.5);
+  row.what.op = BenchOp::kReduceScatter;  // 500 of 800 bytes
+  EXPECT_DOUBLE_EQ(row.ceiling_share(), 0.3125);
+}
+
 TEST(CommBench, RowsAsJsonHaveTheFieldsThatScriptsRead) {
   BenchRow row;
   row.what = {BenchOp::kAllReduce, DType::kF32, ReduceOp::kSum, Placing::kInPlace, 250'000'000};
@@ -163,12 +184,11 @@ TEST(CommBench, TablesFitAHundredColumns) {
   facts.place.transport = "hierarchical";
   facts.place.reason = "auto: hosts with equally many ranks each";
   facts.mpi = {"Open MPI v4.1.4", "default", {}};
-  facts.stream_bytes_per_s = 1e11;
   BenchRow row;
   row.what = {BenchOp::kReduceScatter, DType::kBF16, ReduceOp::kAverage, Placing::kOutOfPlace, 8'000'000'000};
   row.ranks = 64;
   row.seconds = row.mpi.emplace(Spread{12.5, 12.5, 12.5, 12.5, 12.5});
-  row.ceiling_share = 0.61;
+  row.stream = row.seconds;
   std::istringstream text(header_text(r, facts) + block_text(r, row) + row_text(r, row));
   for (std::string line; std::getline(text, line);) EXPECT_LE(line.size(), 100u) << line;
 }
