@@ -160,13 +160,14 @@ namespace drivetrain::cpu {
 HWY_EXPORT(reduce_range);
 
 void reduce(std::span<std::byte* const> dsts, std::span<const std::byte* const> sources, DType dtype, Reduction op,
-            std::int64_t count) {
+            std::int64_t count, int threads) {
   const OpCheck check("reduce");
   check.that(!dsts.empty() && !sources.empty(), "needs at least one source and one destination");
   // Beyond a few megabytes results that go elsewhere would only push the next sources out of the cache.
   constexpr std::size_t kLargeBytes = std::size_t{4} << 20;
   const bool large = static_cast<std::size_t>(count) * size_of(dtype) * dsts.size() >= kLargeBytes;
-  parallel_for(count, grain_of(1), [&](std::int64_t begin, std::int64_t end) {
+  const std::int64_t grain = std::max(grain_of(1), (count + threads - 1) / threads);
+  parallel_for(count, grain, [&](std::int64_t begin, std::int64_t end) {
     HWY_DYNAMIC_DISPATCH(reduce_range)(dsts, sources, dtype, op, large, begin, end);
     if (large) hwy::FlushStream();
   });

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include "kernels/tensor.h"
@@ -16,9 +17,9 @@ enum class Reduction { kSum, kMax, kMin, kAverage };
 // (average truncates towards zero, its sum is 64 bits wide). A NaN source gives NaN. A destination may be exactly one
 // of the sources; any other overlap is not allowed. All pointers aligned to the element. Large results bypass the
 // cache on their way to destinations that are no source. They are visible to other processors when the call returns.
-// Throws kLogic without a source or destination.
+// Uses no more than `threads` of the caller's threads. Throws kLogic without a source or destination.
 void reduce(std::span<std::byte* const> dsts, std::span<const std::byte* const> sources, DType dtype, Reduction op,
-            std::int64_t count);
+            std::int64_t count, int threads = std::numeric_limits<int>::max());
 
 inline void reduce(std::byte* dst, std::span<const std::byte* const> sources, DType dtype, Reduction op,
                    std::int64_t count) {

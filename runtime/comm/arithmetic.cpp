@@ -61,8 +61,8 @@ void divide(const Tensor& x, int n) {
 }
 
 void reduce_into(std::span<std::byte* const> targets, std::span<const std::byte* const> sources, DType dtype,
-                 ReduceOp op, std::int64_t count) {
-  if (count > 0) cpu::reduce(targets, sources, dtype, to_reduction(op), count);
+                 ReduceOp op, std::int64_t count, int threads) {
+  if (count > 0) cpu::reduce(targets, sources, dtype, to_reduction(op), count, threads);
 }
 
 }  // namespace drivetrain

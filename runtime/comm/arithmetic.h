@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstring>
+#include <limits>
 #include <span>
 
 #include "runtime/comm/communicator.h"
@@ -13,9 +14,9 @@ inline void copy_bytes(std::byte* dst, const std::byte* src, std::size_t bytes) 
   if (bytes > 0 && dst != src) std::memcpy(dst, src, bytes);
 }
 
-// cpu::reduce(): every target gets op over the sources, folded in their order.
+// cpu::reduce(): every target gets op over the sources, folded in their order, by at most `threads` threads.
 void reduce_into(std::span<std::byte* const> targets, std::span<const std::byte* const> sources, DType dtype,
-                 ReduceOp op, std::int64_t count);
+                 ReduceOp op, std::int64_t count, int threads = std::numeric_limits<int>::max());
 
 // The type in which sums of `dtype` are carried on: f32 for 16-bit types, i64 for averages of narrow integers.
 DType carry_type(DType dtype, ReduceOp op);

@@ -32,8 +32,6 @@ struct CallRecord {
   std::uint64_t sequence = 0;    // number of this call in its group, from 1
   std::int64_t count = 0;        // elements of one share: all of x, one rank's part of a gather, scatter or exchange
   std::int64_t arrival_ns = 0;   // steady clock
-  std::int64_t entry_value = 0;  // a number the op exchanges on the way (split color, bytes of an allocation)
-  std::int64_t entry_key = 0;
   std::int32_t root = -1;  // of a send or recv: the other rank
   CollectiveOp op = CollectiveOp::kNone;
   DType dtype = DType::kU8;

@@ -1,6 +1,7 @@
 #include "runtime/comm/host_comm.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "runtime/comm/arithmetic.h"
@@ -26,86 +27,80 @@ std::string HostCommunicator::transport() const {
   return group_->world().blocks().transport();
 }
 
-template <class Consume>
-Work HostCommunicator::run(CallRecord record, const Tensor& exposed, int shares, std::size_t bytes,
-                           const Consume& consume) {
-  HostGroup& group = *group_;
-  const std::int64_t count = record.count;
-  const std::size_t stride = bytes_of(count, record.dtype);
-  std::int64_t last_arrival_ns = 0;
+HostCommunicator::Entered HostCommunicator::enter(CallRecord record, const Tensor& exposed, int shares) {
+  Entered call{record, 0, Path::kInline};
+  const std::size_t stride = bytes_of(record.count, record.dtype);
   if (stride * static_cast<std::size_t>(shares) <= kInlineBytes) {
-    const int window = group.next_window();
-    if (exposed.present()) pack(group.inline_data(rank(), window), exposed, shares, 0, count);
-    last_arrival_ns = group.enter(record, {Place::kNothing, 0}, {});
-    for (int r = 0; r < size(); ++r) views_[static_cast<std::size_t>(r)] = group.inline_data(r, window);
-    consume(Window{Path::kInline, 0, count, stride, views_});
-  } else {
-    const Place place = exposed.present() ? group.world().locate(exposed.data, exposed.bytes(), group.members())
-                                          : Place{Place::kNothing, 0};
-    last_arrival_ns = group.enter(record, place, {});
-    if (choose_path() == Path::kDirect)
-      run_direct(count, stride, consume);
-    else
-      run_staged(record, exposed, shares, consume);
+    if (exposed.present()) copy_bytes(group_->message(), exposed.data, exposed.bytes());
+    call.last_arrival_ns = group_->enter(call.record);
+    for (int r = 0; r < size(); ++r) show(r, group_->message_of(r), stride);
+    return call;
   }
-  const CollectiveTiming timing{record.arrival_ns, last_arrival_ns, steady_now_ns(),
-                                static_cast<std::int64_t>(bytes)};
-  group.world().note_end(record, timing);
-  return Work(timing);
+  Place place{Place::kNothing, 0};
+  if (exposed.present()) place = group_->world().locate(exposed.data, exposed.bytes(), group_->members());
+  group_->put_message(place);
+  call.last_arrival_ns = group_->enter(call.record);
+  call.path = Path::kDirect;
+  for (int r = 0; r < size(); ++r) {
+    place = group_->message_of<Place>(r);
+    if (place.allocation == Place::kOrdinary) call.path = Path::kStaged;
+    const bool reachable = place.allocation != Place::kOrdinary && place.allocation != Place::kNothing;
+    show(r, reachable ? group_->world().resolve(group_->member(r), place) : nullptr, stride);
+  }
+  return call;
+}
+
+Work HostCommunicator::finish(const Entered& call, std::size_t bytes) {
+  if (call.path == Path::kDirect) group_->meet();  // nobody returns while its memory is in use
+  return Work(group_->leave(call.record, call.last_arrival_ns, bytes));
 }
 
 template <class Consume>
-void HostCommunicator::run_direct(std::int64_t count, std::size_t stride, const Consume& consume) {
-  for (int r = 0; r < size(); ++r) {
-    const Place& place = group_->place_of(r);
-    views_[static_cast<std::size_t>(r)] =
-        place.allocation == Place::kNothing ? nullptr : group_->world().resolve(group_->member(r), place);
-  }
-  consume(Window{Path::kDirect, 0, count, stride, views_});
-  group_->meet();  // nobody returns while its memory is in use
+Work HostCommunicator::run(CallRecord record, const Tensor& exposed, int shares, std::size_t bytes,
+                           const Consume& consume) {
+  const Entered call = enter(record, exposed, shares);
+  if (call.path == Path::kStaged)
+    run_staged(call.record, exposed, shares, consume);
+  else
+    consume(Window{call.path, 0, record.count});
+  return finish(call, bytes);
 }
 
 template <class Consume>
 void HostCommunicator::run_staged(const CallRecord& record, const Tensor& exposed, int shares,
                                   const Consume& consume) {
-  if (!staging_.data) {
-    // Everybody has seen the same places, so everybody comes here in the same call.
-    const std::size_t area = 2 * group_->world().options().staging_bytes;
-    staging_ = share(0, area * static_cast<std::size_t>(size()), Commit::kOwnPart).block;
+  const DType dtype = record.dtype;
+  const std::size_t stride = bytes_of(record.count, dtype);
+  const Staging plan = plan_staging(record.count, dtype, shares);
+  for (std::int64_t window = 0; window < plan.windows; ++window) {
+    const std::int64_t begin = window * plan.step, count = std::min(plan.step, record.count - begin);
+    const std::size_t piece = bytes_of(count, dtype);
+    for (int r = 0; r < size(); ++r) show(r, staging(r, window), piece);
+    if (exposed.present()) {
+      const View mine{exposed.data + bytes_of(begin, dtype), stride};
+      for (int q = 0; q < shares; ++q)  // of several shares this member's own is no peer's business
+        if (shares == 1 || q != rank()) copy_bytes(view(rank()).share(q), mine.share(q), piece);
+      show(rank(), mine.data, mine.stride);
+    }
+    group_->meet();
+    consume(Window{Path::kStaged, begin, count});
   }
-  const std::size_t per_element = size_of(record.dtype) * static_cast<std::size_t>(shares);
+}
+
+std::byte* HostCommunicator::staging(int r, std::int64_t window) {
+  const std::size_t area = group_->world().options().staging_bytes;
+  // Everybody has seen the same places, so everybody comes here in the same call.
+  if (!staging_.data) staging_ = share(0, 2 * area * static_cast<std::size_t>(size()), Commit::kOwnPart).block;
+  return staging_.data + (static_cast<std::size_t>(r) * 2 + static_cast<std::size_t>(window & 1)) * area;
+}
+
+HostCommunicator::Staging HostCommunicator::plan_staging(std::int64_t count, DType dtype, int shares) const {
+  const std::size_t per_element = size_of(dtype) * static_cast<std::size_t>(shares);
   const auto room = static_cast<std::int64_t>(group_->world().options().staging_bytes / per_element);
   constexpr std::int64_t kRound = 64;
-  const std::int64_t step = std::max<std::int64_t>(1, room > kRound ? room / kRound * kRound : room);
-  for (std::int64_t begin = 0; begin < record.count; begin += step) {
-    const std::int64_t count = std::min(step, record.count - begin);
-    const int window = group_->next_window();
-    if (exposed.present()) pack(staging(rank(), window), exposed, shares, begin, count);
-    group_->meet();
-    for (int r = 0; r < size(); ++r) views_[static_cast<std::size_t>(r)] = staging(r, window);
-    consume(Window{Path::kStaged, begin, count, bytes_of(count, record.dtype), views_});
-  }
-}
-
-HostCommunicator::Path HostCommunicator::choose_path() const {
-  for (int r = 0; r < size(); ++r)
-    if (group_->place_of(r).allocation == Place::kOrdinary) return Path::kStaged;
-  return Path::kDirect;
-}
-
-std::byte* HostCommunicator::staging(int r, int window) const {
-  return staging_.data + (static_cast<std::size_t>(r) * 2 + static_cast<std::size_t>(window)) *
-                             group_->world().options().staging_bytes;
-}
-
-void HostCommunicator::pack(std::byte* area, const Tensor& exposed, int shares, std::int64_t begin,
-                            std::int64_t count) const {
-  const std::size_t piece = bytes_of(count, exposed.dtype), offset = bytes_of(begin, exposed.dtype);
-  const std::size_t share = exposed.bytes() / static_cast<std::size_t>(shares);
-  for (int q = 0; q < shares; ++q) {
-    const auto i = static_cast<std::size_t>(q);
-    copy_bytes(area + i * piece, exposed.data + i * share + offset, piece);
-  }
+  const std::int64_t most = std::max<std::int64_t>(1, room > kRound ? room / kRound * kRound : room);
+  const std::int64_t windows = (count + most - 1) / most, even = (count + windows - 1) / windows;
+  return {std::min(most, (even + kRound - 1) / kRound * kRound), windows};
 }
 
 HostCommunicator::Range HostCommunicator::slice_of(int r, std::int64_t count, DType dtype) const {
@@ -116,38 +111,69 @@ HostCommunicator::Range HostCommunicator::slice_of(int r, std::int64_t count, DT
   return {begin, end - begin};
 }
 
-void HostCommunicator::reduce_slice(const Window& window, DType dtype, ReduceOp op,
-                                    std::span<std::byte* const> targets) {
-  const Range mine = slice_of(rank(), window.count, dtype);
-  if (mine.count == 0) return;
-  const std::size_t offset = bytes_of(mine.begin, dtype);
+std::span<const std::byte* const> HostCommunicator::sources(int q, std::size_t offset, const std::byte* carry) {
   sources_.clear();
+  if (carry) sources_.push_back(carry);
+  for (const View& v : views_) sources_.push_back(v.share(q) + offset);
+  return sources_;
+}
+
+void HostCommunicator::reduce_range(const Range& range, DType dtype, ReduceOp op, std::span<const View> targets) {
+  const std::size_t offset = bytes_of(range.begin, dtype);
   targets_.clear();
-  for (const std::byte* view : window.views) sources_.push_back(view + offset);
-  for (std::byte* target : targets) targets_.push_back(target + offset);
-  reduce_into(targets_, sources_, dtype, op, mine.count);
+  for (const View& target : targets) targets_.push_back(target.data + offset);
+  reduce_into(targets_, sources(0, offset), dtype, op, range.count, group_->threads());
 }
 
 Work HostCommunicator::all_reduce(Tensor x, ReduceOp op) {
   CallRecord record = make_record(CollectiveOp::kAllReduce, x.dtype, x.count());
   record.reduce = op;
-  return run(record, x, 1, x.bytes(), [&](const Window& window) {
-    if (window.path == Path::kDirect) return reduce_slice(window, x.dtype, op, window.views);
-    std::byte* out = x.data + bytes_of(window.begin, x.dtype);
-    if (window.path == Path::kInline) {
-      sources_.assign(window.views.begin(), window.views.end());
-      reduce_into(std::span<std::byte* const>(&out, 1), sources_, x.dtype, op, window.count);
-      return;
+  const Entered call = enter(record, x, 1);
+  if (call.path == Path::kInline)
+    reduce_into(std::span(&x.data, 1), sources(0), x.dtype, op, x.count(), 1);
+  else if (call.path == Path::kDirect)
+    reduce_range(slice_of(rank(), x.count(), x.dtype), x.dtype, op, views_);
+  else
+    all_reduce_staged(x, op);
+  return finish(call, x.bytes());
+}
+
+// Only what peers need passes through staging memory: before the sum the slices of the others, after it this member's.
+// The next window is packed before the sums of this one are fetched, so a window costs one meeting. Slices are the same
+// in every window: what a peer still fetches of the last one is never in the way of packing the next but one.
+void HostCommunicator::all_reduce_staged(const Tensor& x, ReduceOp op) {
+  const DType dtype = x.dtype;
+  const auto [step, windows] = plan_staging(x.count(), dtype, 1);
+  const auto part = [&](std::int64_t w) { return x.flat(w * step, std::min(step, x.count() - w * step)); };
+  const auto slice = [&](int r, const Tensor& t) {
+    const Range whole = slice_of(r, step, dtype);
+    const std::int64_t begin = std::min(whole.begin, t.count());
+    return Range{begin, std::min(whole.begin + whole.count, t.count()) - begin};
+  };
+  const auto for_peers = [&](const Tensor& t, const auto& copy) {
+    for (int d = 1; d < size(); ++d) {
+      const int r = (rank() + d) % size();
+      const Range range = slice(r, t);
+      copy(r, bytes_of(range.begin, dtype), bytes_of(range.count, dtype));
     }
-    std::byte* area = window.views[static_cast<std::size_t>(rank())];
-    reduce_slice(window, x.dtype, op, std::span<std::byte* const>(&area, 1));
+  };
+  const auto pack = [&](std::int64_t w) {
+    for_peers(part(w), [&](int, std::size_t offset, std::size_t bytes) {
+      copy_bytes(staging(rank(), w) + offset, part(w).data + offset, bytes);
+    });
+  };
+  pack(0);
+  group_->meet();
+  for (std::int64_t w = 0; w < windows; ++w) {
+    const Tensor t = part(w);
+    for (int r = 0; r < size(); ++r) show(r, r == rank() ? t.data : staging(r, w), 0);
+    reduce_range(slice(rank(), t), dtype, op, std::array{View{t.data, 0}, View{staging(rank(), w), 0}});
+    if (w + 1 < windows) pack(w + 1);
     group_->meet();
-    for (int r = 0; r < size(); ++r) {
-      const Range part = slice_of(r, window.count, x.dtype);
-      const std::size_t offset = bytes_of(part.begin, x.dtype);
-      copy_bytes(out + offset, window.views[static_cast<std::size_t>(r)] + offset, bytes_of(part.count, x.dtype));
-    }
-  });
+    for_peers(t, [&](int r, std::size_t offset, std::size_t bytes) {
+      copy_bytes(t.data + offset, staging(r, w) + offset, bytes);
+    });
+  }
 }
 
 Work HostCommunicator::reduce(Tensor x, int root, ReduceOp op) {
@@ -157,11 +183,10 @@ Work HostCommunicator::reduce(Tensor x, int root, ReduceOp op) {
   record.root = root;
   return run(record, x, 1, x.bytes(), [&](const Window& window) {
     if (window.path == Path::kDirect)
-      return reduce_slice(window, x.dtype, op, std::span(&window.views[static_cast<std::size_t>(root)], 1));
+      return reduce_range(slice_of(rank(), x.count(), x.dtype), x.dtype, op, std::span(&view(root), 1));
     if (rank() != root) return;
-    sources_.assign(window.views.begin(), window.views.end());
     std::byte* target = x.data + bytes_of(window.begin, x.dtype);
-    reduce_into(std::span<std::byte* const>(&target, 1), sources_, x.dtype, op, window.count);
+    reduce_into(std::span(&target, 1), sources(0), x.dtype, op, window.count, group_->threads());
   });
 }
 
@@ -171,8 +196,7 @@ Work HostCommunicator::all_gather(Tensor out, Tensor in) {
              [&](const Window& window) {
                for (int d = 0; d < size(); ++d) {
                  const int r = (rank() + d) % size();  // not all from the same member at once
-                 const std::int64_t at = r * in.count() + window.begin;
-                 copy_bytes(out.data + bytes_of(at, in.dtype), window.views[static_cast<std::size_t>(r)],
+                 copy_bytes(out.data + bytes_of(r * in.count() + window.begin, in.dtype), view(r).data,
                             bytes_of(window.count, in.dtype));
                }
              });
@@ -187,12 +211,10 @@ Work HostCommunicator::reduce_scatter_onto(Tensor out, Tensor in, ReduceOp op, T
   CallRecord record = make_record(CollectiveOp::kReduceScatter, out.dtype, out.count());
   record.reduce = op;
   return run(record, in, size(), in.bytes(), [&](const Window& window) {
-    sources_.clear();
-    if (carry.present()) sources_.push_back(carry.data + bytes_of(window.begin, out.dtype));
-    for (const std::byte* view : window.views)
-      sources_.push_back(view + static_cast<std::size_t>(rank()) * window.stride);
-    std::byte* target = out.data + bytes_of(window.begin, out.dtype);
-    reduce_into(std::span<std::byte* const>(&target, 1), sources_, out.dtype, op, window.count);
+    const std::size_t offset = bytes_of(window.begin, out.dtype);
+    std::byte* target = out.data + offset;
+    const std::byte* start = carry.present() ? carry.data + offset : nullptr;
+    reduce_into(std::span(&target, 1), sources(rank(), 0, start), out.dtype, op, window.count, group_->threads());
   });
 }
 
@@ -202,23 +224,21 @@ Work HostCommunicator::broadcast(Tensor x, int root) {
   record.root = root;
   return run(record, rank() == root ? x : Tensor{}, 1, x.bytes(), [&](const Window& window) {
     if (rank() == root) return;
-    copy_bytes(x.data + bytes_of(window.begin, x.dtype), window.views[static_cast<std::size_t>(root)],
-               bytes_of(window.count, x.dtype));
+    copy_bytes(x.data + bytes_of(window.begin, x.dtype), view(root).data, bytes_of(window.count, x.dtype));
   });
 }
 
 Work HostCommunicator::all_to_all(Tensor out, Tensor in) {
   check_exchange(out, in, size());
   const std::int64_t share = in.count() / size();
-  return run(
-      make_record(CollectiveOp::kAllToAll, in.dtype, share), in, size(), in.bytes(), [&](const Window& window) {
-        for (int d = 0; d < size(); ++d) {
-          const int r = (rank() + d) % size();
-          copy_bytes(out.data + bytes_of(r * share + window.begin, in.dtype),
-                     window.views[static_cast<std::size_t>(r)] + static_cast<std::size_t>(rank()) * window.stride,
-                     bytes_of(window.count, in.dtype));
-        }
-      });
+  return run(make_record(CollectiveOp::kAllToAll, in.dtype, share), in, size(), in.bytes(),
+             [&](const Window& window) {
+               for (int d = 0; d < size(); ++d) {
+                 const int r = (rank() + d) % size();
+                 copy_bytes(out.data + bytes_of(r * share + window.begin, in.dtype), view(r).share(rank()),
+                            bytes_of(window.count, in.dtype));
+               }
+             });
 }
 
 Work HostCommunicator::send(Tensor x, int to) {
@@ -231,83 +251,11 @@ Work HostCommunicator::recv(Tensor x, int from) {
 
 void HostCommunicator::barrier() {
   CallRecord record = make_record(CollectiveOp::kBarrier, DType::kU8, 0);
-  const std::int64_t last_arrival_ns = agree(record);
-  group_->world().note_end(record, {record.arrival_ns, last_arrival_ns, steady_now_ns(), 0});
+  group_->leave(record, group_->enter(record), 0);
 }
 
 std::int64_t HostCommunicator::agree(CallRecord& call) {
-  return group_->enter(call, {Place::kNothing, 0}, {});
-}
-
-HostCommunicator::Shared HostCommunicator::share(int leader, std::size_t bytes, Commit commit) {
-  HostWorld& world = group_->world();
-  Shared shared;
-  BlockTicket ticket;
-  CallRecord record = make_record(CollectiveOp::kShare, DType::kU8, 0);
-  try {
-    if (leader == rank()) {
-      shared.id = world.take_id();
-      shared.block = world.blocks().create(bytes, ticket);
-      if (commit == Commit::kLeader) world.blocks().commit(shared.block, 0, bytes);
-      record.entry_value = shared.id;
-    }
-    const std::int64_t last_arrival_ns = group_->enter(record, {Place::kNothing, 0}, ticket);
-    if (leader >= 0 && leader != rank()) {
-      shared.block = world.blocks().open(group_->ticket_of(leader), bytes);
-      shared.id = static_cast<std::uint32_t>(group_->call_of(leader).entry_value);
-    }
-    if (commit == Commit::kOwnPart) {
-      const std::size_t part = bytes / static_cast<std::size_t>(size());
-      world.blocks().commit(shared.block, part * static_cast<std::size_t>(rank()), part);
-    }
-    group_->meet();
-    world.note_end(record, {record.arrival_ns, last_arrival_ns, steady_now_ns(), 0});
-  } catch (const Error& error) {
-    if (shared.block.data && leader == rank()) world.blocks().seal(ticket);
-    world.fail(error.kind(), error.what());
-    throw;
-  }
-  if (leader == rank()) world.blocks().seal(ticket);
-  return shared;
-}
-
-std::unique_ptr<Communicator> HostCommunicator::split(int color, int key) {
-  CallRecord record = make_record(CollectiveOp::kSplit, DType::kU8, 0);
-  record.entry_value = color;
-  record.entry_key = key;
-  const std::int64_t last_arrival_ns = group_->enter(record, {Place::kNothing, 0}, {});
-  group_->world().note_end(record, {record.arrival_ns, last_arrival_ns, steady_now_ns(), 0});
-  std::vector<int> ranks;
-  for (int r = 0; r < size(); ++r)
-    if (color >= 0 && group_->call_of(r).entry_value == color) ranks.push_back(r);
-  std::stable_sort(ranks.begin(), ranks.end(),
-                   [&](int a, int b) { return group_->call_of(a).entry_key < group_->call_of(b).entry_key; });
-  Shared shared =
-      share(ranks.empty() ? -1 : ranks.front(), group_block_bytes(static_cast<int>(ranks.size())), Commit::kLeader);
-  if (ranks.empty()) return nullptr;
-  const auto mine = static_cast<int>(std::find(ranks.begin(), ranks.end(), rank()) - ranks.begin());
-  std::vector<int> members;
-  for (const int r : ranks) members.push_back(group_->member(r));
-  return std::make_unique<HostCommunicator>(std::make_unique<HostGroup>(
-      group_->shared_world(), std::move(shared.block), shared.id, std::move(members), mine));
-}
-
-Buffer HostCommunicator::symmetric_buffer(Device& device, std::size_t bytes) {
-  const bool reachable_anyway = group_->world().options().reach == HostOptions::Reach::kEverywhere;
-  CallRecord record = make_record(CollectiveOp::kAllocate, DType::kU8, 0);
-  record.entry_value = static_cast<std::int64_t>(bytes);
-  const std::int64_t last_arrival_ns = group_->enter(record, {Place::kNothing, 0}, {});
-  group_->world().note_end(record, {record.arrival_ns, last_arrival_ns, steady_now_ns(), 0});
-  if (reachable_anyway || device.kind() != DeviceKind::kCpu) return Buffer(device, bytes);
-  std::int64_t largest = 1;
-  for (int r = 0; r < size(); ++r) largest = std::max(largest, group_->call_of(r).entry_value);
-  constexpr std::size_t kRound = std::size_t{64} << 10;
-  const std::size_t stride = (static_cast<std::size_t>(largest) + kRound - 1) / kRound * kRound;
-  Shared shared = share(0, stride * static_cast<std::size_t>(size()), Commit::kOwnPart);
-  std::byte* mine = shared.block.data + stride * static_cast<std::size_t>(rank());
-  const auto world = group_->shared_world();
-  world->add_allocation(shared.id, std::move(shared.block), stride, group_->members());
-  return Buffer(mine, bytes, [world, id = shared.id](std::byte*) { world->drop_allocation(id); });
+  return group_->enter(call);
 }
 
 std::uint32_t HostCommunicator::become_part(Recording recording) {

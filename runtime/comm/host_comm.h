@@ -45,33 +45,52 @@ class HostCommunicator final : public AgreeingCommunicator {
  private:
   // How the data of a collective reaches the peers.
   enum class Path { kInline, kDirect, kStaged };
-  // One part of a collective: elements [begin, begin + count) of every share. views[r] is what member r exposes of it,
-  // its shares `stride` bytes apart.
+  // One part of a collective: elements [begin, begin + count) of every share; views_ shows them per member.
   struct Window {
     Path path = Path::kInline;
     std::int64_t begin = 0, count = 0;
-    std::size_t stride = 0;
-    const std::vector<std::byte*>& views;
+  };
+  // What this member sees of one member's data; of its own, where it lies.
+  struct View {
+    std::byte* data = nullptr;
+    std::size_t stride = 0;  // bytes between shares
+    std::byte* share(int q) const { return data + static_cast<std::size_t>(q) * stride; }
+  };
+  struct Entered {
+    CallRecord record;
+    std::int64_t last_arrival_ns = 0;
+    Path path = Path::kInline;
   };
 
-  // Runs a collective: exposes `shares` equal pieces of `exposed` to the peers and calls consume(window) for each part,
-  // on all members in step. An absent `exposed` exposes nothing.
+  // Enters a collective that exposes `shares` equal pieces of `exposed` (nothing if absent) to the peers, agrees on the
+  // path and shows the whole in views_ unless it is staged.
+  Entered enter(CallRecord record, const Tensor& exposed, int shares);
+  Work finish(const Entered& call, std::size_t bytes);
+  // Enters, calls consume(window) for each part on all members in step, finishes.
   template <class Consume>
   Work run(CallRecord record, const Tensor& exposed, int shares, std::size_t bytes, const Consume& consume);
   template <class Consume>
-  void run_direct(std::int64_t count, std::size_t stride, const Consume& consume);
-  template <class Consume>
   void run_staged(const CallRecord& record, const Tensor& exposed, int shares, const Consume& consume);
-  Path choose_path() const;
-  void pack(std::byte* area, const Tensor& exposed, int shares, std::int64_t begin, std::int64_t count) const;
-  // This member's part of [0, count) when all share the work, on cache-line boundaries.
+  void all_reduce_staged(const Tensor& x, ReduceOp op);
+
+  void show(int r, std::byte* data, std::size_t stride) { views_[static_cast<std::size_t>(r)] = {data, stride}; }
+  const View& view(int r) const { return views_[static_cast<std::size_t>(r)]; }
+  // Share q as the views show it from `offset` bytes on, in rank order, after `carry` if there is one.
+  std::span<const std::byte* const> sources(int q, std::size_t offset = 0, const std::byte* carry = nullptr);
+  // Member r's part of [0, count) when all share the work, on cache-line boundaries.
   struct Range {
     std::int64_t begin, count;
   };
   Range slice_of(int r, std::int64_t count, DType dtype) const;
-  // Reduces this member's slice of the window's first share into the same slice of every target.
-  void reduce_slice(const Window& window, DType dtype, ReduceOp op, std::span<std::byte* const> targets);
-  std::byte* staging(int r, int window) const;
+  // Reduces the views' first shares into the targets for a range of elements.
+  void reduce_range(const Range& range, DType dtype, ReduceOp op, std::span<const View> targets);
+  // Member r's staging memory for a window, by the window's parity. Collective when it is first called.
+  std::byte* staging(int r, std::int64_t window);
+  // How many windows `shares` shares of `count` elements take, and the elements of a share in each but the last.
+  struct Staging {
+    std::int64_t step, windows;
+  };
+  Staging plan_staging(std::int64_t count, DType dtype, int shares) const;
 
   struct Shared {
     SharedBlock block;
@@ -85,7 +104,8 @@ class HostCommunicator final : public AgreeingCommunicator {
   std::unique_ptr<HostGroup> group_;
   HostMail mail_;
   SharedBlock staging_;
-  std::vector<std::byte*> views_, targets_;  // scratch of run() and reduce_slice()
+  std::vector<View> views_;          // of the current window
+  std::vector<std::byte*> targets_;  // scratch
   std::vector<const std::byte*> sources_;
 };
 

@@ -5,12 +5,7 @@
 namespace drivetrain {
 HostGroup::HostGroup(std::shared_ptr<HostWorld> world, SharedBlock block, std::uint32_t id, std::vector<int> members,
                      int rank)
-    : world_(std::move(world)),
-      block_(std::move(block)),
-      id_(id),
-      members_(std::move(members)),
-      rank_(rank),
-      cores_(usable_cores() >= world_->size() ? Patience::Cores::kEnough : Patience::Cores::kCrowded) {
+    : world_(std::move(world)), block_(std::move(block)), id_(id), members_(std::move(members)), rank_(rank) {
   world_->name_group(id_, size(), describe());
 }
 
@@ -30,48 +25,65 @@ std::string HostGroup::describe(const CallRecord& call) const {
   return s;
 }
 
-std::int64_t HostGroup::enter(CallRecord& call, const Place& place, const BlockTicket& ticket) {
+std::int64_t HostGroup::enter(CallRecord& call) {
   world_->check();
   call.sequence = ++sequence_;
   call.arrival_ns = steady_now_ns();
-  parity_ = static_cast<std::size_t>(sequence_ & 1);
   current_ = call;
-  GroupSlot& mine = slot(rank_);
-  mine.call[parity_] = call;
-  mine.place[parity_] = place;
-  mine.ticket[parity_] = ticket;
-  world_->note_call(call_group(), call);
-  meet();
-  if (world_->options().check) compare(call);
-  std::int64_t last = call.arrival_ns;
-  for (int r = 0; r < size(); ++r) last = std::max(last, call_of(r).arrival_ns);
+  step(rank_, phase_ + 1).call = CallCard::pack(call);
+  arrive();
+  world_->note_call(call_group(), call);  // while the news travels to the peers
+  wait_for_all();
+  // Everybody has told its cores before its first call.
+  if (sequence_ == 1) cores_ = world_->cores();
+  const CallCard& first = step(0, phase_).call;
+  std::int64_t last = first.arrival_ns;
+  for (int r = 1; r < size(); ++r) {
+    const CallCard& other = step(r, phase_).call;
+    if (world_->options().check && !first.same_call(other)) fail_mismatch(r);
+    last = std::max(last, other.arrival_ns);
+  }
   return last;
 }
 
 void HostGroup::meet() {
+  arrive();
+  wait_for_all();
+}
+
+void HostGroup::arrive() {
   ++phase_;
-  publish(slot(rank_).flag, phase_);
+  step(rank_, phase_).phase.store(phase_, std::memory_order_release);
+  wake(counter(rank_, phase_));
+}
+
+void HostGroup::wait_for_all() {
   for (int d = 1; d < size(); ++d) {
-    const int r = (rank_ + d) % size();
-    PhaseFlag& flag = slot(r).flag;
-    if (!reached(flag.phase.load(std::memory_order_acquire), phase_)) wait(flag, phase_, -1, current_);
+    const Counter peer = counter((rank_ + d) % size(), phase_);
+    if (!peer.reached(phase_)) wait(peer, phase_, -1, current_);
   }
 }
 
-void HostGroup::wait(PhaseFlag& flag, std::uint32_t target, int peer, const CallRecord& call) {
-  Patience patience(cores_);
+CollectiveTiming HostGroup::leave(const CallRecord& call, std::int64_t last_arrival_ns, std::size_t bytes) {
+  const CollectiveTiming timing{call.arrival_ns, last_arrival_ns, steady_now_ns(), static_cast<std::int64_t>(bytes)};
+  world_->note_end(call, timing);
+  return timing;
+}
+
+void HostGroup::wait(const Counter& counter, std::uint32_t target, int peer, const CallRecord& call) {
+  Patience patience(cores_ < world_->size() ? Patience::Cores::kCrowded : Patience::Cores::kEnough);
   std::int64_t since_ns = 0;
   for (;;) {
-    const std::uint32_t seen = flag.phase.load(std::memory_order_acquire);
+    const std::uint32_t seen = counter.word.load(std::memory_order_acquire);
     if (reached(seen, target)) return;
-    if (!patience.pause(flag, seen)) continue;
+    if (!patience.pause(counter, seen)) continue;
     if (since_ns == 0) since_ns = steady_now_ns();
     if (idle_) idle_();
-    if (!reached(flag.phase.load(std::memory_order_acquire), target)) look_around(flag, target, peer, call, since_ns);
+    if (!counter.reached(target)) look_around(counter, target, peer, call, since_ns);
   }
 }
 
-void HostGroup::look_around(const PhaseFlag& flag, std::uint32_t target, int peer, const CallRecord& call,
+void HostGroup::look_around(const Counter& awaited, std::uint32_t target, int peer, const CallRecord& call,
                             std::int64_t waiting_since_ns) {
   world_->waiting();
   world_->check();
@@ -80,8 +92,7 @@ void HostGroup::look_around(const PhaseFlag& flag, std::uint32_t target, int pee
     next_life_check_ns_ = now_ns + std::chrono::nanoseconds(world_->options().life_check).count();
     for (int r = 0; r < size(); ++r) {
       const auto late = [&] {
-        const PhaseFlag& awaited = peer >= 0 ? flag : slot(r).flag;
-        return (peer < 0 || r == peer) && !reached(awaited.phase.load(std::memory_order_acquire), target);
+        return peer < 0 ? !counter(r, target).reached(target) : r == peer && !awaited.reached(target);
       };
       if (r != rank_ && missed(late, [&] { return world_->alive(member(r)); }))
         fail(ErrorKind::kComm, world_->describe_member(member(r)) + " is gone; rank " +
@@ -99,21 +110,19 @@ void HostGroup::look_around(const PhaseFlag& flag, std::uint32_t target, int pee
 std::string HostGroup::absent(std::uint32_t target, int peer) const {
   std::string s;
   for (int r = 0; r < size(); ++r) {
-    const bool late = peer >= 0 ? r == peer : !reached(slot(r).flag.phase.load(std::memory_order_acquire), target);
+    const bool late = peer >= 0 ? r == peer : !counter(r, target).reached(target);
     if (late) s += (s.empty() ? "" : ", ") + world_->describe_member(member(r));
   }
   return s;
 }
 
-void HostGroup::compare(const CallRecord& mine) const {
-  for (int r = 1; r < size(); ++r) {
-    const CallRecord &first = call_of(0), &other = call_of(r);
-    if (first.same_call(other)) continue;
-    fail(ErrorKind::kComm, "mismatched calls in " + describe() + ", call #" + std::to_string(mine.sequence) +
-                               ": rank " + std::to_string(world_->world_rank(member(0))) + " called " +
-                               first.describe() + ", rank " + std::to_string(world_->world_rank(member(r))) +
-                               " called " + other.describe());
-  }
+void HostGroup::fail_mismatch(int other) const {
+  const auto called = [&](int r) {
+    return "rank " + std::to_string(world_->world_rank(member(r))) + " called " +
+           step(r, phase_).call.unpack(sequence_).describe();
+  };
+  fail(ErrorKind::kComm, "mismatched calls in " + describe() + ", call #" + std::to_string(sequence_) + ": " +
+                             called(0) + ", " + called(other));
 }
 
 void HostGroup::fail(ErrorKind kind, const std::string& reason) const {

@@ -1,9 +1,12 @@
-// The mechanics of one group of ranks on a host: entering a collective (publish, wait, compare), barriers inside it,
-// windows of staging memory. The collectives themselves are in host_comm.
+// The mechanics of one group of ranks on a host: entering a collective (publish, wait, compare) and barriers inside it.
+// The collectives themselves are in host_comm.
 #pragma once
+#include <algorithm>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "runtime/comm/host_layout.h"
@@ -30,29 +33,41 @@ class HostGroup {
   const std::shared_ptr<HostWorld>& shared_world() const { return world_; }
   const std::vector<int>& members() const { return members_; }
   int member(int r) const { return members_[static_cast<std::size_t>(r)]; }
+  // A rank's share of the host's cores: more threads would take them from peers.
+  int threads() const { return std::max(1, cores_ / world_->size()); }
   std::string describe() const;  // "group {0, 2} of the world"
   // "barrier() #3 in group {0, 2} of the world", with the call it is a step of.
   std::string describe(const CallRecord& call) const;
 
-  // Publishes the call, waits for all members and compares. Throws kComm naming both calls on every rank when they
-  // differ, kHang when the deadline passes, kComm when a member died or the world failed. Returns the last arrival.
-  std::int64_t enter(CallRecord& call, const Place& place, const BlockTicket& ticket);
-  // The call another member published; valid from enter() until the next enter().
-  const CallRecord& call_of(int r) const { return slot(r).call[parity_]; }
-  const Place& place_of(int r) const { return slot(r).place[parity_]; }
-  const BlockTicket& ticket_of(int r) const { return slot(r).ticket[parity_]; }
+  // What this member shows with its next call: kInlineBytes to fill before enter().
+  std::byte* message() const { return step(rank_, phase_ + 1).message; }
+  template <class T>
+  void put_message(const T& value) {
+    static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= kInlineBytes);
+    std::memcpy(message(), &value, sizeof value);
+  }
+  // Publishes the call and the message, waits for all members and compares. Throws kComm naming both calls on every
+  // rank when they differ, kHang when the deadline passes, kComm when a member died or the world failed. Returns the
+  // last arrival.
+  std::int64_t enter(CallRecord& call);
+  // What the members showed; to be read after enter() and before this member's next meet() or enter().
+  std::byte* message_of(int r) const { return step(r, phase_).message; }
+  template <class T>
+  T message_of(int r) const {
+    T value;
+    std::memcpy(&value, message_of(r), sizeof value);
+    return value;
+  }
   // All members meet inside the current collective.
   void meet();
-  // Waits until `flag` reaches `target`; `peer` is the member to blame, -1 for everybody behind `target`.
-  void wait(PhaseFlag& flag, std::uint32_t target, int peer, const CallRecord& call);
+  // The collective is over on this member.
+  CollectiveTiming leave(const CallRecord& call, std::int64_t last_arrival_ns, std::size_t bytes);
+  // Waits until `counter` reaches `target`; `peer` is the member to blame, -1 for everybody behind `target`.
+  void wait(const Counter& counter, std::uint32_t target, int peer, const CallRecord& call);
 
   // Fails the world for everybody, and throws here.
   [[noreturn]] void fail(ErrorKind kind, const std::string& reason) const;
 
-  // Windows: what a member writes for its peers. A window may be written again two windows later, provided that the
-  // members met in every window between writing and reading.
-  int next_window() { return static_cast<int>(window_++ & 1); }
-  std::byte* inline_data(int r, int window) const { return slot(r).data[window]; }
   Mailbox& mailbox(int from, int to) const;
 
   // Called while waiting, to move messages that are on their way.
@@ -60,8 +75,12 @@ class HostGroup {
 
  private:
   GroupSlot& slot(int r) const { return reinterpret_cast<GroupSlot*>(block_.data)[r]; }
-  void compare(const CallRecord& mine) const;
-  void look_around(const PhaseFlag& flag, std::uint32_t target, int peer, const CallRecord& call,
+  Step& step(int r, std::uint32_t phase) const { return slot(r).step[phase & 1]; }
+  Counter counter(int r, std::uint32_t phase) const { return {step(r, phase).phase, slot(r).sleepers}; }
+  void arrive();
+  void wait_for_all();
+  [[noreturn]] void fail_mismatch(int other) const;
+  void look_around(const Counter& counter, std::uint32_t target, int peer, const CallRecord& call,
                    std::int64_t waiting_since_ns);
   std::string absent(std::uint32_t target, int peer) const;
 
@@ -71,10 +90,9 @@ class HostGroup {
   std::vector<int> members_;
   int rank_;
   Recording recording_ = Recording::kAll;
-  Patience::Cores cores_;
-  std::uint64_t sequence_ = 0, window_ = 0;
+  int cores_ = 0;  // of the host's ranks together; 0 until the first call
+  std::uint64_t sequence_ = 0;
   std::uint32_t phase_ = 0;
-  std::size_t parity_ = 0;
   CallRecord current_;
   std::int64_t next_life_check_ns_ = 0;
   std::function<void()> idle_;

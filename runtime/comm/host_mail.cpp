@@ -126,7 +126,7 @@ void HostMail::finish_sending(Outgoing& message) {
     if (message.done) return;
     const std::uint32_t taken = box.taken.phase.load(std::memory_order_acquire);
     if (taken == channel.posted) continue;
-    group_.wait(box.taken, taken + 1, message.to, message.record);
+    group_.wait(counter_of(box.taken), taken + 1, message.to, message.record);
   }
 }
 
@@ -144,7 +144,7 @@ Work HostMail::recv(const Tensor& x, int from) {
   record.sequence = ++source.messages;
   record.arrival_ns = steady_now_ns();
   world.note_call(group_.message_group(), record);
-  group_.wait(box.posted, source.taken + 1, from, record);
+  group_.wait(counter_of(box.posted), source.taken + 1, from, record);
   if (box.call.dtype != x.dtype || box.call.count != x.count()) {
     group_.fail(ErrorKind::kComm,
                 "mismatched message in " + group_.describe() + ", call #" + std::to_string(record.sequence) +
@@ -159,7 +159,7 @@ Work HostMail::recv(const Tensor& x, int from) {
   } else {
     if (!source.staging.data) source.staging = world.blocks().open(box.ticket, 2 * kChunkBytes);
     for (std::size_t chunk = 0; chunk < chunk_count(x.bytes()); ++chunk) {
-      group_.wait(box.posted, source.taken + 1, from, record);
+      group_.wait(counter_of(box.posted), source.taken + 1, from, record);
       const std::size_t begin = chunk * kChunkBytes;
       copy_bytes(x.data + begin, source.staging.data + (chunk & 1) * kChunkBytes,
                  std::min(kChunkBytes, x.bytes() - begin));

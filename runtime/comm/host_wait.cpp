@@ -8,7 +8,7 @@
 
 #include <chrono>
 #include <climits>
-#include <thread>
+#include <cstring>
 
 namespace drivetrain {
 namespace {
@@ -39,20 +39,28 @@ std::int64_t steady_now_ns() {
       .count();
 }
 
-int usable_cores() {
+void usable_cores(std::uint64_t (&mask)[kCoreWords]) {
   cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
-  return static_cast<int>(std::thread::hardware_concurrency());
+  static_assert(sizeof set == sizeof mask);
+  if (sched_getaffinity(0, sizeof set, &set) != 0) {
+    CPU_ZERO(&set);
+    CPU_SET(0, &set);
+  }
+  std::memcpy(mask, &set, sizeof set);
+}
+
+void wake(const Counter& counter) {
+  // A sleeper counts itself before it looks at the word again. Of the two additions one is the later: either it reads
+  // the other's and we wake the sleeper, or the sleeper reads ours and with it the word's new value.
+  if (counter.sleepers.fetch_add(0, std::memory_order_seq_cst) != 0) futex_wake_all(counter.word);
 }
 
 void publish(PhaseFlag& flag, std::uint32_t phase) {
-  // Both sides sequentially consistent: either we see the sleeper or it sees the new phase.
-  flag.phase.store(phase, std::memory_order_seq_cst);
-  if (flag.sleepers.load(std::memory_order_seq_cst) != 0) futex_wake_all(flag.phase);
+  flag.phase.store(phase, std::memory_order_release);
+  wake(counter_of(flag));
 }
 
-bool Patience::pause(PhaseFlag& flag, std::uint32_t seen) {
+bool Patience::pause(const Counter& counter, std::uint32_t seen) {
   if (spins_left_ > 0) {
     --spins_left_;
     relax();
@@ -64,9 +72,9 @@ bool Patience::pause(PhaseFlag& flag, std::uint32_t seen) {
     return yields_left_ % 32 == 0;
   }
   constexpr long kSleepNs = 20'000'000;
-  flag.sleepers.fetch_add(1, std::memory_order_seq_cst);
-  if (flag.phase.load(std::memory_order_seq_cst) == seen) futex_wait(flag.phase, seen, kSleepNs);
-  flag.sleepers.fetch_sub(1, std::memory_order_seq_cst);
+  counter.sleepers.fetch_add(1, std::memory_order_seq_cst);
+  if (counter.word.load(std::memory_order_acquire) == seen) futex_wait(counter.word, seen, kSleepNs);
+  counter.sleepers.fetch_sub(1, std::memory_order_seq_cst);
   return true;
 }
 

@@ -13,9 +13,24 @@ inline bool reached(std::uint32_t phase, std::uint32_t target) {
 }
 
 std::int64_t steady_now_ns();
-// Cores this process may use.
-int usable_cores();
+// The cores that this process may use, see WorldSlot; one where the system does not say.
+void usable_cores(std::uint64_t (&mask)[kCoreWords]);
 
+// A futex word in shared memory, and how many sleep on it (or on its like: the count may be too high).
+struct Counter {
+  std::atomic<std::uint32_t>& word;
+  std::atomic<std::uint32_t>& sleepers;
+
+  bool reached(std::uint32_t target) const {
+    return drivetrain::reached(word.load(std::memory_order_acquire), target);
+  }
+};
+inline Counter counter_of(PhaseFlag& flag) {
+  return {flag.phase, flag.sleepers};
+}
+
+// Wakes whoever sleeps on the counter. To be called after each move of its word.
+void wake(const Counter& counter);
 // Moves the flag to `phase` and wakes whoever sleeps on it.
 void publish(PhaseFlag& flag, std::uint32_t phase);
 
@@ -33,9 +48,9 @@ class Patience {
   enum class Cores { kEnough, kCrowded };
   explicit Patience(Cores cores) : spins_left_(cores == Cores::kEnough ? 2000 : 20) {}
 
-  // Spins, yields or sleeps (at most 20 ms, or until the flag moves away from `seen`). Returns true after it has slept
+  // Spins, yields or sleeps (at most 20 ms, or until the word moves away from `seen`). Returns true after it has slept
   // or yielded for a while: time to look at the deadline and at the peers.
-  bool pause(PhaseFlag& flag, std::uint32_t seen);
+  bool pause(const Counter& counter, std::uint32_t seen);
 
  private:
   int spins_left_;

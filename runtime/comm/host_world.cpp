@@ -3,9 +3,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <utility>
 
+#include "runtime/comm/host_wait.h"
 #include "runtime/comm/process_info.h"
 
 namespace drivetrain {
@@ -26,6 +28,17 @@ HostWorld::HostWorld(std::shared_ptr<BlockFactory> blocks, SharedBlock block, st
   mine.pid = getpid();
   mine.start_time = process_start_time(mine.pid);
   mine.world_rank = world_rank(self_);
+  usable_cores(mine.cores);
+}
+
+int HostWorld::cores() const {
+  int cores = 0;
+  for (std::size_t word = 0; word < kCoreWords; ++word) {
+    std::uint64_t any = 0;
+    for (int i = 0; i < size(); ++i) any |= slot(i).cores[word];
+    cores += std::popcount(any);
+  }
+  return cores;
 }
 
 WorldSlot& HostWorld::slot(int host_index) const {

@@ -3,6 +3,7 @@
 #include "runtime/comm/host_comm.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <array>
 #include <chrono>
@@ -96,6 +97,30 @@ TEST(HostComm, SymmetricMemoryOfAGroupIsOrdinaryForTheWorld) {
     world.all_reduce(Tensor(x, DType::kF32, {20000}), ReduceOp::kSum).wait();
     for (int i = 0; i < 20000; ++i) ASSERT_EQ(x[i], 4.0f);
   });
+}
+
+TEST(HostComm, RanksBoundToACoreEachHaveTheCoresOfAll) {
+  cpu_set_t allowed;
+  ASSERT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+  std::vector<std::size_t> cores;
+  for (std::size_t i = 0; i < CPU_SETSIZE; ++i)
+    if (CPU_ISSET(i, &allowed)) cores.push_back(i);
+  if (cores.size() < 2) GTEST_SKIP() << "needs two cores";
+  const auto blocks = make_heap_blocks();
+  BlockTicket ticket;
+  const SharedBlock block = blocks->create(world_block_bytes(3), ticket);
+  std::vector<std::unique_ptr<HostWorld>> worlds(3);
+  for (std::size_t r = 0; r < worlds.size(); ++r) {
+    std::thread([&] {
+      cpu_set_t one;
+      CPU_ZERO(&one);
+      CPU_SET(cores[r % 2], &one);
+      ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+      worlds[r] = std::make_unique<HostWorld>(blocks, block, std::vector{0, 1, 2}, static_cast<int>(r), HostOptions{},
+                                              nullptr);
+    }).join();
+  }
+  for (const auto& world : worlds) EXPECT_EQ(world->cores(), 2);
 }
 
 TEST(HostComm, InPlaceAllToAllIsRefused) {
