@@ -36,7 +36,7 @@ const char* name(DeviceState state) {
   return "unknown";
 }
 
-DeviceState device_state(const DeviceSample& d) {
+DeviceState device_state(const DeviceFacts& d) {
   if (!d.utilisation) return DeviceState::kUnknown;
   const double memory = d.memory_utilisation.value_or(0);
   if (*d.utilisation >= kBusy) {
@@ -47,9 +47,9 @@ DeviceState device_state(const DeviceSample& d) {
   return *d.utilisation < kIdle ? DeviceState::kStarved : DeviceState::kUnknown;
 }
 
-std::vector<DeviceFinding> device_findings(std::span<const DeviceSample> devices, int rank) {
+std::vector<DeviceFinding> device_findings(std::span<const DeviceFacts> devices, int rank) {
   using Kind = DeviceFinding::Kind;
-  const DeviceSample& d = devices[static_cast<std::size_t>(rank)];
+  const DeviceFacts& d = devices[static_cast<std::size_t>(rank)];
   std::vector<DeviceFinding> found;
   const auto add = [&](Kind kind, std::string sentence, std::string action) {
     found.push_back({.kind = kind,

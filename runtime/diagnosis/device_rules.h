@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/diagnosis/device_sample.h"
+#include "runtime/diagnosis/device_facts.h"
 
 namespace drivetrain {
 
@@ -17,7 +17,7 @@ enum class DeviceState {
   kStarved       // neither: data movement, launches or the host
 };
 const char* name(DeviceState state);
-DeviceState device_state(const DeviceSample& sample);
+DeviceState device_state(const DeviceFacts& sample);
 
 struct DeviceFinding {
   enum class Kind { kState, kHot, kThrottled, kSlowClock, kPowerDrop };
@@ -27,7 +27,7 @@ struct DeviceFinding {
 };
 
 // Of one device among its peers (by world rank). `rank` must be in the span.
-std::vector<DeviceFinding> device_findings(std::span<const DeviceSample> devices, int rank);
+std::vector<DeviceFinding> device_findings(std::span<const DeviceFacts> devices, int rank);
 
 // A sudden, lasting fall in a series of power readings in watts, oldest first; empty sentence: none.
 DeviceFinding power_drop(std::span<const double> power_w, int rank);

@@ -3,7 +3,7 @@
 #pragma once
 #include <span>
 
-#include "runtime/diagnosis/device_sample.h"
+#include "runtime/diagnosis/device_facts.h"
 #include "runtime/diagnosis/findings.h"
 #include "runtime/diagnosis/verdict.h"
 #include "runtime/diagnosis/window.h"
@@ -26,7 +26,7 @@ Slowdowns slowdowns(const Window& window, int rank, std::span<const std::size_t>
 
 // Cause, phase, evidence; everything of a verdict but its cost, action and blame.
 Verdict explain(const Window& window, const Lateness& late, const Finding& finding,
-                std::span<const DeviceSample> devices);
+                std::span<const DeviceFacts> devices);
 
 // Whether the whole process was held up (stopped, or its core taken), so that lateness in several classes has one cause.
 bool whole_process_held(const Window& window, const Finding& finding);

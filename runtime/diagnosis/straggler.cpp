@@ -101,7 +101,7 @@ void note_common_change(const Lateness& late, Diagnosis& d) {
 
 // Verdicts with their costs; those that cost less than `least` alone and beside the others are dropped.
 void judge_costs(const Window& window, const Lateness& late, const RunFacts& facts,
-                 std::span<const DeviceSample> devices, std::vector<Finding> findings, double least, Diagnosis& d) {
+                 std::span<const DeviceFacts> devices, std::vector<Finding> findings, double least, Diagnosis& d) {
   const Counterfactual replay(late);
   const auto steady = [](const std::vector<Finding>& all) {
     return std::all_of(all.begin(), all.end(), [](const Finding& f) { return f.pattern == Pattern::kSteady; });
@@ -168,7 +168,7 @@ void price_in_points(Diagnosis& d, const RunFacts& facts, double mean_step_ms) {
 
 }  // namespace
 
-Diagnosis judge(const Window& window, const RunFacts& facts, std::span<const DeviceSample> devices,
+Diagnosis judge(const Window& window, const RunFacts& facts, std::span<const DeviceFacts> devices,
                 const DetectorOptions& options) {
   const Lateness late(window);
   Diagnosis d;

@@ -7,7 +7,7 @@
 #pragma once
 #include <span>
 
-#include "runtime/diagnosis/device_sample.h"
+#include "runtime/diagnosis/device_facts.h"
 #include "runtime/diagnosis/verdict.h"
 #include "runtime/diagnosis/window.h"
 
@@ -24,7 +24,12 @@ constexpr std::size_t kFewestSteps = 10;
 constexpr std::size_t kOnlineSteps = 20;
 
 // Throws kData when the ranks hold different steps. `devices`: by world rank, or empty.
-Diagnosis judge(const Window& window, const RunFacts& facts = {}, std::span<const DeviceSample> devices = {},
+Diagnosis judge(const Window& window, const RunFacts& facts = {}, std::span<const DeviceFacts> devices = {},
                 const DetectorOptions& options = {});
+
+// A long run in pieces of about `piece` steps, so that a fault that came and went is seen; verdicts of one rank and cause
+// are joined, their cost spread over all steps of the run. Victim and evidence are those of the worst piece.
+Diagnosis judge_run(const Window& window, const RunFacts& facts = {}, std::size_t piece = 50,
+                    std::span<const DeviceFacts> devices = {}, const DetectorOptions& options = {});
 
 }  // namespace drivetrain

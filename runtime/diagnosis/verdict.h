@@ -55,7 +55,9 @@ struct Verdict {
 struct RunFacts {
   std::optional<int> data_workers = {};
   std::optional<int> cores_per_rank = {}, threads_per_rank = {};
-  std::optional<double> mfu = {};  // of the window, 0..1
+  std::optional<int> zero = {};           // parallel.zero
+  std::string compute = {}, reduce = {};  // precision.compute, precision.reduce: "fp32", "bf16", ...
+  std::optional<double> mfu = {};         // of the window, 0..1
 };
 
 // What to do about it, in one sentence that names the config key.

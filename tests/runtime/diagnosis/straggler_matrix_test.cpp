@@ -2,8 +2,10 @@
 // as the online detector sees them, on 20 steps. tools/fault_matrix does the same with real processes.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdio>
 
+#include "runtime/diagnosis/robust_stats.h"
 #include "runtime/diagnosis/straggler.h"
 #include "tests/runtime/diagnosis/synthetic_job.h"
 
@@ -41,6 +43,7 @@ const Scenario kScenarios[] = {
 
 TEST(StragglerMatrix, RecallPrecisionCauseAndFalseAlarms) {
   int faulty = 0, detected = 0, right_cause = 0, right = 0, wrong = 0, healthy = 0, false_alarms = 0;
+  std::vector<double> gain_errors;
   std::uint64_t seed = 1000;
   for (const Layout layout : kLayouts) {
     const int ranks = layout.dp * layout.tp;
@@ -64,10 +67,14 @@ TEST(StragglerMatrix, RecallPrecisionCauseAndFalseAlarms) {
         job.faults = {fault};
         const SyntheticRun run = simulate(job);
         const Diagnosis d = judge(run.window(job));
+        job.faults.clear();  // the same job, same noise, without the fault
+        const double truth = run.mean_step_ms - simulate(job).mean_step_ms;
+        double claimed = 0;
         ++faulty;
         bool found = false, cause = false;
         for (const Verdict& v : d.verdicts) {
           (v.rank == fault.rank ? right : wrong) += 1;
+          claimed += v.cost_ms;
           found |= v.rank == fault.rank;
           cause |= v.rank == fault.rank && v.cause == scenario.cause;
           if (v.rank != fault.rank || v.cause != scenario.cause)
@@ -75,6 +82,7 @@ TEST(StragglerMatrix, RecallPrecisionCauseAndFalseAlarms) {
                         fault.rank, v.rank, name(v.cause), v.cost_ms);
         }
         if (!found) std::printf("%s, dp %d tp %d: missed\n", scenario.name, layout.dp, layout.tp);
+        if (found) gain_errors.push_back(std::abs(claimed / truth - 1));
         detected += found;
         right_cause += cause;
       }
@@ -83,10 +91,13 @@ TEST(StragglerMatrix, RecallPrecisionCauseAndFalseAlarms) {
   const double cause = double(right_cause) / detected;
   std::printf("recall %.3f precision %.3f cause %.3f false alarms %d of %d healthy runs\n", recall, precision, cause,
               false_alarms, healthy);
+  std::printf("claimed gain off by %.1f %% in the median, %.1f %% in the 90th percentile\n",
+              100 * median(gain_errors), 100 * quantile(gain_errors, 0.9));
   EXPECT_GE(recall, 0.95);
   EXPECT_GE(precision, 0.95);
   EXPECT_GE(cause, 0.9);
   EXPECT_EQ(false_alarms, 0) << "of " << healthy;
+  EXPECT_LT(quantile(gain_errors, 0.9), 0.2);
 }
 
 }  // namespace

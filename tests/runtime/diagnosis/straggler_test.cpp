@@ -124,6 +124,48 @@ TEST(Straggler, TwoEquallySlowRanksAreBothNamed) {
   EXPECT_NEAR(d.verdicts[0].cost_ms + d.verdicts[1].cost_ms, 20, 4);
 }
 
+// Online: every five steps, the last twenty. The fault begins at step 40.
+TEST(Straggler, IsNamedWithinTwentySteps) {
+  for (const Kind kind : {Kind::kData, Kind::kHostSleep, Kind::kCopy}) {
+    SyntheticJob job{.dp = 4, .steps = 80};
+    job.faults = {{.kind = kind, .rank = 2, .amount = 8, .from = 40}};
+    const SyntheticRun run = simulate(job);
+    std::size_t named_at = 0;
+    for (std::size_t end = kOnlineSteps; end <= 80 && named_at == 0; end += 5) {
+      const Diagnosis d = judge(run.window(job, end - kOnlineSteps, kOnlineSteps));
+      if (d.verdicts.empty()) continue;
+      named_at = end;
+      EXPECT_EQ(d.verdicts[0].rank, 2);
+      EXPECT_GE(d.verdicts[0].first_step, 38);
+    }
+    EXPECT_GT(named_at, 40U);
+    EXPECT_LE(named_at, 60U);
+  }
+}
+
+// Offline: 100 of 400 steps were slow. The cost is that of the whole run.
+TEST(Straggler, AFaultThatCameAndWentIsFoundInALongRun) {
+  SyntheticJob job{.dp = 2, .steps = 400};
+  job.faults = {{.kind = Kind::kData, .rank = 1, .amount = 40, .from = 100}};
+  const SyntheticRun sick = simulate(job);
+  job.faults.clear();
+  const SyntheticRun well = simulate(job);
+  std::vector<std::vector<StepRecord>> rows(2);
+  for (std::size_t r = 0; r < 2; ++r)
+    for (std::size_t s = 0; s < 400; ++s) rows[r].push_back(s < 200 ? sick.ranks[r][s] : well.ranks[r][s]);
+  const Diagnosis d = judge_run({.dp = 2, .tp = 1, .ranks = common_steps(rows)}, {.mfu = 0.3});
+  ASSERT_EQ(d.verdicts.size(), 1U);
+  const Verdict& v = d.verdicts[0];
+  EXPECT_EQ(v.rank, 1);
+  EXPECT_EQ(v.first_step, 100);
+  EXPECT_NEAR(v.cost_ms, 10, 1);
+  EXPECT_NEAR(v.own_ms, 41, 1);
+  EXPECT_TRUE(has(v.evidence, "in 2 of 8 parts of the run"));
+  EXPECT_EQ(d.steps, 400U);
+  EXPECT_GT(*v.mfu_points, 1);
+  EXPECT_EQ(d.victim.rank, 0);
+}
+
 // A device driver without counters: rows hold times alone.
 TEST(Straggler, WorksWithoutCounters) {
   SyntheticJob job{.dp = 4, .steps = 20, .counters = false};

@@ -9,7 +9,7 @@ namespace {
 
 using Kind = PlantedFault::Kind;
 
-// Phases as the recorder numbers them matter to nobody here; a test that replays events reads the same numbers.
+// Numbers of phases: those of Phase in step_record.h.
 std::int64_t ns(double ms) {
   return static_cast<std::int64_t>(std::llround(ms * 1e6));
 }
@@ -94,7 +94,7 @@ class Simulation {
     rows_[rank].run_delay_ns += ns(delay);
     spend(rank, c, delay, false);
     spend(rank, TimeClass::kHostGap, noisy(job_.host_ms * ms / job_.compute_ms, rank));
-    phase(rank, c == TimeClass::kForward ? 1 : 2, begin);
+    phase(rank, c == TimeClass::kForward ? 2 : 3, begin);
   }
 
   void collective(CommAxis axis, double transfer) {
@@ -131,7 +131,7 @@ class Simulation {
         e.bytes = 1 << 20;
         e.axis = static_cast<std::uint8_t>(axis);
         e.last_rank = static_cast<int>(last);
-        e.sequence = sequences_[r][static_cast<std::size_t>(axis)]++;
+        e.sequence = ++sequences_[r][static_cast<std::size_t>(axis)];
         run_.events[r].push_back(e);
       }
     }

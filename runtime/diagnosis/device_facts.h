@@ -5,7 +5,7 @@
 
 namespace drivetrain {
 
-struct DeviceSample {
+struct DeviceFacts {
   std::string name = {};
   std::optional<double> utilisation = {};         // share of time with a kernel, 0..1
   std::optional<double> memory_utilisation = {};  // share of time with memory traffic, 0..1
