@@ -117,15 +117,6 @@ Cause cause_of(Signal signal, double excess_ms, const ProcessTimes& process, con
   return Cause::kSlowDevice;
 }
 
-// The step from which it is late. A steady fault begins where it is late three times in a row: a chance pause before it
-// is no beginning.
-std::size_t onset(const Finding& f) {
-  if (f.pattern == Pattern::kSteady)
-    for (std::size_t i = 0; i + 2 < f.affected.size(); ++i)
-      if (f.affected[i + 2] == f.affected[i] + 2) return f.affected[i];
-  return f.affected.front();
-}
-
 // Share of the peers' recorded waiting that names this rank or one of its tp peers (who pass its lateness on). Negative
 // when nobody recorded anything.
 double agreement(const Window& window, const Finding& f) {
@@ -214,7 +205,7 @@ Verdict explain(const Window& window, const Lateness& late, const Finding& f, st
   v.host = window.host(f.rank);
   v.pattern = f.pattern;
   v.period = f.period;
-  v.first_step = window.ranks.front()[onset(f)].step;
+  v.first_step = window.ranks.front()[f.onset].step;
   v.late_ms = f.excess_ms;
   double worst = -1;
   for (const TimeClass c : kLocal) {

@@ -17,6 +17,8 @@ constexpr double kOutlierSigmas = 6, kOutlierShare = 0.05;
 constexpr double kHealthyOutliers = 0.02;
 // Fewer outliers are chance, whatever their size.
 constexpr std::size_t kFewestOutliers = 3;
+// Late for this many steps up to now, a fault is taken to last.
+constexpr std::ptrdiff_t kFewestLasting = 5;
 // A rank keeps its turn when it is late in at least this share of them, and lateness out of turn is the exception.
 constexpr double kTurnsKept = 0.8, kInTurn = 0.7;
 // Chance that an outlier of a random series falls on the next turn; each turn kept beyond the first two earns it.
@@ -41,6 +43,13 @@ double median_at(std::span<const double> values, std::span<const std::size_t> st
   return median(std::move(chosen));
 }
 
+// A lasting fault begins where it is late three times in a row: a chance pause before it is no beginning.
+std::size_t onset_of(std::span<const std::size_t> affected) {
+  for (std::size_t i = 0; i + 2 < affected.size(); ++i)
+    if (affected[i + 2] == affected[i] + 2) return affected[i];
+  return affected.empty() ? 0 : affected.front();
+}
+
 Finding steady(const Lateness& late, int rank, Signal signal) {
   const auto excess = late.excess(rank, signal);
   const MedianTest test = median_above_zero(excess);
@@ -51,6 +60,7 @@ Finding steady(const Lateness& late, int rank, Signal signal) {
   }
   for (std::size_t s = 0; s < excess.size(); ++s)
     if (excess[s] >= test.effect / 2) f.affected.push_back(s);
+  f.onset = onset_of(f.affected);
   f.excess_ms = median_at(excess, f.affected);
   f.persistence = real(f.affected.size()) / real(excess.size());
   if (f.persistence < kPersistent) f.p = 1;
@@ -88,6 +98,17 @@ Finding intermittent(const Lateness& late, int rank, Signal signal, double step_
     f.period = static_cast<std::int64_t>(turns->period);
     f.persistence = real(turns->kept) / real(turns->due);
     f.p *= std::pow(kTurnByChance, real(turns->kept - 2));
+    f.onset = f.affected.front();
+  } else {
+    f.onset = onset_of(f.affected);
+    // Late nearly always since then: a steady fault that began inside the window.
+    const auto since =
+        std::count_if(f.affected.begin(), f.affected.end(), [&](std::size_t s) { return s >= f.onset; });
+    const double share = static_cast<double>(since) / real(excess.size() - f.onset);
+    if (since >= kFewestLasting && share >= kTurnsKept) {
+      f.pattern = Pattern::kSteady;
+      f.persistence = share;
+    }
   }
   f.excess_ms = median_at(excess, f.affected);
   return f;

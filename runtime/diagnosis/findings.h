@@ -15,6 +15,7 @@ struct Finding {
   Pattern pattern = Pattern::kSteady;
   std::int64_t period = 0;            // kPeriodic
   std::vector<std::size_t> affected;  // steps of the window in which it was late
+  std::size_t onset = 0;              // first of them, chance pauses before a lasting fault left out
   double excess_ms = 0;               // median over the affected steps
   double p = 1;
   double persistence = 0;  // kSteady: share of steps; kPeriodic: share of its turns; kOccasional: 1

@@ -137,6 +137,7 @@ TEST(Straggler, IsNamedWithinTwentySteps) {
       named_at = end;
       EXPECT_EQ(d.verdicts[0].rank, 2);
       EXPECT_GE(d.verdicts[0].first_step, 38);
+      EXPECT_EQ(d.verdicts[0].pattern, Pattern::kSteady);
     }
     EXPECT_GT(named_at, 40U);
     EXPECT_LE(named_at, 60U);
