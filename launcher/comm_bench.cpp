@@ -16,15 +16,16 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Reads and writes every byte once, in place, so that no line is fetched only to be overwritten; at four places in turn,
-// since one alone does not keep memory busy.
-void stream_through(const Tensor& x) {
-  constexpr std::size_t kStreams = 4, kLine = 16;
+// Reads and writes every byte once, in place, so that no line is fetched only to be overwritten; in turn at as many places
+// as a reduction has sources, since one alone does not keep memory busy.
+void stream_through(const Tensor& x, int ranks) {
+  constexpr std::size_t kLine = 16;
+  const std::size_t places = std::min<std::size_t>(static_cast<std::size_t>(ranks), 8);
   auto* const elements = reinterpret_cast<float*>(x.data);
-  const std::size_t lines = x.bytes() / sizeof(float) / kLine / kStreams;
+  const std::size_t lines = x.bytes() / sizeof(float) / kLine / places;
   for (std::size_t line = 0; line < lines; ++line) {
-    for (std::size_t s = 0; s < kStreams; ++s) {
-      float* const at = elements + (s * lines + line) * kLine;
+    for (std::size_t p = 0; p < places; ++p) {
+      float* const at = elements + (p * lines + line) * kLine;
       for (std::size_t i = 0; i < kLine; ++i) at[i] += 1;
     }
   }
@@ -196,7 +197,7 @@ BenchRow CommBench::measure(const BenchCase& what) {
     pattern.fill(whole, world_.rank());
     world_.barrier();
     const auto start = Clock::now();
-    stream_through(whole);
+    stream_through(whole, world_.size());
     return seconds_since(start);
   };
 

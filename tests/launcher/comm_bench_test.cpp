@@ -34,6 +34,7 @@ class FaultyCommunicator final : public Communicator {
   Buffer symmetric_buffer(Device& device, std::size_t bytes) override {
     return right_.symmetric_buffer(device, bytes);
   }
+  Deadline set_deadline(Deadline deadline) override { return right_.set_deadline(deadline); }
   void abort(const std::string& reason) noexcept override { right_.abort(reason); }
 
  private:
