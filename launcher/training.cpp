@@ -11,6 +11,7 @@
 #include "launcher/terminal.h"
 #include "launcher/text_generation.h"
 #include "runtime/log.h"
+#include "runtime/telemetry/run_telemetry.h"
 #include "runtime/trainer.h"
 
 namespace drivetrain {
@@ -62,12 +63,7 @@ void write_resolved_config(const TrainingInput& input) {
   if (!out) throw Error(ErrorKind::kIo, file.string() + ": cannot be written");
 }
 
-void announce(const Config& config, const RankObjects& rank, const Dataset& data, std::int64_t steps,
-              const Peak& peak) {
-  if (config.telemetry.prometheus)
-    log_warn("telemetry.prometheus: there is no endpoint yet; metrics.jsonl has the numbers");
-  if (config.telemetry.tensorboard)
-    log_warn("telemetry.tensorboard: there are no event files yet; metrics.jsonl has the numbers");
+void announce(const RankObjects& rank, const Dataset& data, std::int64_t steps, const Peak& peak) {
   log_info(rank.model->description());
   log_info("layout: dp " + std::to_string(rank.setup.mesh.dp) + " x tp " + std::to_string(rank.setup.mesh.tp) + ", " +
            name(rank.setup.transformer.compute) + ", " + rank.mesh->world().transport() + " collectives, " +
@@ -132,8 +128,11 @@ void train(const TrainingInput& input, RankObjects& rank, RankPhase& phase) {
     write_resolved_config(input);
     metrics.emplace(folder / "metrics.jsonl");
     progress.emplace(std::cout, progress_mode(config.telemetry.progress, columns), config.telemetry.every, columns);
-    announce(config, rank, *data, steps, peak);
+    announce(rank, *data, steps, peak);
   }
+  phase.name = "start telemetry";
+  const ProcessPlace place = process_place();
+  RunTelemetry telemetry(folder, config.telemetry, {world_rank, place.local_rank, place.local_size, rank.threads});
   char ledger_name[32];
   std::snprintf(ledger_name, sizeof(ledger_name), "rank-%05d.bin", world_rank);
   LedgerFile ledger_file(folder / "ledger" / ledger_name, world_rank);
@@ -156,7 +155,7 @@ void train(const TrainingInput& input, RankObjects& rank, RankPhase& phase) {
   options.stop_requested = [&input] { return input.signals.requested(); };
   Trainer trainer({*rank.device, *rank.mesh, *rank.model, *rank.arena, *loader, grads, optimizer, scaler, ledger,
                    checkpoints, evaluator ? &*evaluator : nullptr, metrics ? &*metrics : nullptr,
-                   progress ? &*progress : nullptr, &ledger_file},
+                   progress ? &*progress : nullptr, &ledger_file, &telemetry},
                   options);
 
   const std::string& resume = config.checkpoint.resume;

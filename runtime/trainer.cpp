@@ -126,6 +126,7 @@ void Trainer::evaluate_if_due(MetricsRow& row) {
 void Trainer::publish(const MetricsRow& row) {
   const LedgerSpan span(&parts_.ledger, Phase::kOther);
   if (parts_.metrics) parts_.metrics->append(row);
+  if (parts_.observer) parts_.observer->on_row(row);
   if (!parts_.progress) return;
   const auto step_ms = throughput_.mean_step_ms();
   ProgressPoint point{.step = row.step,

@@ -19,6 +19,7 @@
 #include "runtime/optim/loss_scaler.h"
 #include "runtime/optim/lr_schedule.h"
 #include "runtime/progress.h"
+#include "runtime/step_observer.h"
 #include "runtime/step_report.h"
 
 namespace drivetrain {
@@ -38,6 +39,7 @@ struct TrainerParts {  // all outlive the trainer
   MetricsFile* metrics = nullptr;     // null on all ranks but world rank 0, and where none is wanted
   Progress* progress = nullptr;       // likewise
   LedgerFile* ledger_file = nullptr;  // null: not kept
+  StepObserver* observer = nullptr;   // null: nobody else listens
 };
 
 struct TrainerOptions {

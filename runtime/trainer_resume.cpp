@@ -39,7 +39,9 @@ void Trainer::evaluate_if_missed() {
   if (state_.step == 0) return;
   MetricsRow row;
   evaluate_if_due(row);
-  if (parts_.metrics && row.eval_loss) parts_.metrics->add_evaluation(*row.eval_loss, *row.eval_perplexity);
+  if (!row.eval_loss) return;
+  if (parts_.metrics) parts_.metrics->add_evaluation(*row.eval_loss, *row.eval_perplexity);
+  if (parts_.observer) parts_.observer->on_evaluation(state_.step, *row.eval_loss, *row.eval_perplexity);
 }
 
 }  // namespace drivetrain

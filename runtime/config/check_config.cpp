@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "kernels/error.h"
+#include "runtime/telemetry/listen_address.h"
 
 namespace drivetrain {
 namespace {
@@ -61,6 +62,15 @@ void check_length(const Config& c, Faults& faults) {
   }
 }
 
+void check_telemetry(const Config& c, Faults& faults) {
+  const std::string& where = c.telemetry.prometheus;
+  if (where == "off" || listen_address(where)) return;
+  faults.push_back({{"telemetry.prometheus"},
+                    "'" + where +
+                        "' is not off, PORT or HOST:PORT with a numeric address and a port up to 65535, "
+                        "such as 9400 or 0.0.0.0:9400"});
+}
+
 }  // namespace
 
 std::vector<ConfigFault> check_config(const Config& config) {
@@ -68,6 +78,7 @@ std::vector<ConfigFault> check_config(const Config& config) {
   check_names(config, faults);
   check_sources(config, faults);
   check_length(config, faults);
+  check_telemetry(config, faults);
   return faults;
 }
 

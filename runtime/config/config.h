@@ -87,8 +87,11 @@ struct Config {
     std::int64_t every = 1;         // steps between lines
     std::string progress = "auto";  // auto | bar | lines | off
     double peak_tflops = 0;         // per device; 0: known device or measured CPU
-    bool prometheus = false;
+    std::string prometheus = "off";  // off | PORT | HOST:PORT
     bool tensorboard = false;
+    bool monitor = true;         // samples of device and host
+    double monitor_every_s = 1;  // seconds between two
+    std::string links_script;    // JSON that stands for the machine's links; empty: read them
   } telemetry;
   struct Sample {        // a text generated when training ends
     std::string prompt;  // empty: none

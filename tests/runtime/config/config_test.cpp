@@ -84,7 +84,7 @@ TEST_F(ConfigTest, ReadsTheDocumentedExample) {
   EXPECT_EQ(c.optimizer.betas, (std::vector<double>{0.9, 0.95}));
   EXPECT_EQ(c.steps, 1000);
   EXPECT_TRUE(c.telemetry.tensorboard);
-  EXPECT_FALSE(c.telemetry.prometheus);
+  EXPECT_EQ(c.telemetry.prometheus, "off");
 }
 
 TEST_F(ConfigTest, AcceptsUsualSpellings) {
@@ -146,6 +146,10 @@ TEST_F(ConfigTest, RefusesWrongValues) {
       {"optimizer.lr", "1e400", "'1e400' is too large or too small to hold (> 0)"},
       {"optimizer.lr", "2e-4x", "'2e-4x' is not a number (> 0)"},
       {"optimizer.lr", "1,5", "'1,5' is not a number (> 0)"},
+      {"telemetry.prometheus", "on",
+       "'on' is not off, PORT or HOST:PORT with a numeric address and a port up to 65535, such as 9400 or "
+       "0.0.0.0:9400"},
+      {"telemetry.monitor_every_s", "0", "'0' is outside the allowed range (>= 0.05 and <= 3600)"},
       {"steps", "1_000", "'1_000' is not a whole number (>= 0 and <= 1e+12)"},
       {"steps", "1e3", "'1e3' is not a whole number (>= 0 and <= 1e+12)"},
       {"steps", "10.0", "'10.0' is not a whole number (>= 0 and <= 1e+12)"},
