@@ -1,6 +1,7 @@
 #include "kernels/cpu/cpu_ops.h"
 
 #include "kernels/cpu/activation.h"
+#include "kernels/cpu/copy.h"
 #include "kernels/cpu/dropout.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/embedding.h"

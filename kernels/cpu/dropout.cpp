@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/copy.h"
 #include "kernels/cpu/op_check.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/philox.h"

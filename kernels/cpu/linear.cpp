@@ -7,7 +7,7 @@
 #include <string>
 #include <tuple>
 
-#include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/copy.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/matmul.h"
 #include "kernels/cpu/pair_gemm.h"

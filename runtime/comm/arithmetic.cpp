@@ -1,5 +1,6 @@
 #include "runtime/comm/arithmetic.h"
 
+#include "kernels/cpu/copy.h"
 #include "kernels/cpu/reduce.h"
 
 namespace drivetrain {
@@ -42,10 +43,8 @@ DType carry_type(DType dtype, ReduceOp op) {
 void convert(const Tensor& out, const Tensor& in) {
   const auto from_to = [&](DType from, DType to) { return in.dtype == from && out.dtype == to; };
   if (in.dtype == out.dtype) return copy_bytes(out.data, in.data, in.bytes());
-  if (from_to(DType::kBF16, DType::kF32)) return convert_elements<float, bf16>(out, in);
-  if (from_to(DType::kF32, DType::kBF16)) return convert_elements<bf16, float>(out, in);
-  if (from_to(DType::kF16, DType::kF32)) return convert_elements<float, f16>(out, in);
-  if (from_to(DType::kF32, DType::kF16)) return convert_elements<f16, float>(out, in);
+  const auto is_float = [](DType t) { return t == DType::kF32 || t == DType::kBF16 || t == DType::kF16; };
+  if (is_float(in.dtype) && is_float(out.dtype)) return cpu::copy(out, in, 1);
   if (from_to(DType::kI32, DType::kI64)) return convert_elements<std::int64_t, std::int32_t>(out, in);
   if (from_to(DType::kI64, DType::kI32)) return convert_elements<std::int32_t, std::int64_t>(out, in);
   if (from_to(DType::kU8, DType::kI64)) return convert_elements<std::int64_t, std::uint8_t>(out, in);

@@ -95,8 +95,12 @@ void HierarchicalCommunicator::reduce_windows(const Tensor& x, ReduceOp op, int 
   const std::int64_t members = host_->size(), share_count = kShareBytes / static_cast<std::int64_t>(size_of(carried));
   const std::int64_t step = members * share_count;
   const auto window = [&](std::int64_t i) { return x.flat(i * step, std::min(step, x.count() - i * step)); };
+  // Sums for everybody that fit their shares exactly are made where they end up.
+  const auto fits = [&](const Tensor& w) { return root < 0 && w.dtype == carried && w.count() % members == 0; };
   const auto share_of = [&](std::int64_t i) {
-    const std::int64_t count = (window(i).count() + members - 1) / members;
+    const Tensor w = window(i);
+    const std::int64_t count = (w.count() + members - 1) / members;
+    if (fits(w)) return w.flat(host_->rank() * count, count);
     view(shares_, 0, carried, 2 * share_count);
     return view(shares_, (i % 2) * share_count, carried, count);
   };

@@ -3,6 +3,7 @@
 #include <bit>
 #include <limits>
 
+#include "kernels/cpu/copy.h"
 #include "tests/kernels/cpu/op_testing.h"
 
 namespace drivetrain::testing {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "kernels/cpu/activation.h"
+#include "kernels/cpu/copy.h"
 #include "kernels/cpu/dropout.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/embedding.h"
