@@ -116,15 +116,15 @@ class Judge {
 
   // Names the end whose best link is clearly worse than the others' median, and takes its links out; "" if none.
   std::string slow_end() {
-    double worst = kWorse;
+    double worst = 1;
     int slow = -1;
     for (const Unit& candidate : units_) {
       for (const int end : {candidate.a, candidate.b}) {
         const auto [touching, others] = parted(end);
         if (touching.size() < 2 || others.empty()) continue;
-        double best = slowness(touching.front());
-        for (const Unit& unit : touching) best = std::min(best, slowness(unit));
-        const double worse = best / median_of(others, slowness);
+        const Unit& best = *std::min_element(touching.begin(), touching.end(),
+                                             [](const Unit& a, const Unit& b) { return slowness(a) < slowness(b); });
+        const double worse = worse_than_usual(best, others, slowness);
         if (worse <= worst) continue;
         worst = worse;
         slow = end;
@@ -154,7 +154,8 @@ class Judge {
     if (units_.size() < kFewestLinks) return {};
     std::vector<Finding> findings;
     for (const Unit& unit : units_) {
-      const double bandwidth = worse_than_usual(unit, slowness), time = worse_than_usual(unit, latency);
+      const double bandwidth = worse_than_usual(unit, units_, slowness),
+                   time = worse_than_usual(unit, units_, latency);
       if (bandwidth <= 1 && time <= 1) continue;
       std::string text = "Slow: the link between " + name_of(unit) + ": ";
       if (bandwidth > 1)
@@ -170,11 +171,11 @@ class Judge {
     return said;
   }
 
-  // How many times the unit is worse than the median; 1 unless it stands out.
+  // How many times the unit is worse than the median of `usual`; 1 unless it stands out from their spread.
   template <class F>
-  double worse_than_usual(const Unit& unit, const F& badness) const {
+  static double worse_than_usual(const Unit& unit, const std::vector<Unit>& usual, const F& badness) {
     std::vector<double> logs;
-    for (const Unit& one : units_) logs.push_back(std::log(badness(one)));
+    for (const Unit& one : usual) logs.push_back(std::log(badness(one)));
     const double excess = std::log(badness(unit)) - spread_of(logs).median;
     const bool out = excess > std::log(kWorse) && excess > kDeviations * median_deviation(logs);
     return out ? std::exp(excess) : 1;
