@@ -84,9 +84,9 @@ class Judge {
     for (std::string end = slow_end(); !end.empty(); end = slow_end()) said.push_back(end);
     for (const std::string& link : slow_links()) said.push_back(link);
     if (said.empty())
-      said.push_back("No " + kind_ + " link stands out: each of " + std::to_string(units_.size()) + " is near " +
-                     "the median of " + speed_text(1 / median_of(units_, slowness)) + " and " +
-                     time_text(median_of(units_, latency)) + ".");
+      said.push_back("No " + kind_ + " link stands out among " + std::to_string(units_.size()) + ": median " +
+                     speed_text(1 / median_of(units_, slowness)) + ", " + time_text(median_of(units_, latency)) +
+                     ".");
     return said;
   }
 
