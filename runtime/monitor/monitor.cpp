@@ -12,8 +12,8 @@
 namespace drivetrain {
 namespace {
 
-constexpr std::int64_t kLinksEvery = 10;  // samples: links change rarely and cost the most to read
-constexpr double kBusyDevice = 50;        // percent of utilisation from which a device keeps its links at full speed
+constexpr std::int64_t kRareEvery = 10;  // samples: links and neighbours cost the most to read
+constexpr double kBusyDevice = 50;       // percent of utilisation from which a device keeps its links at full speed
 
 double seconds_of(clockid_t clock) {
   timespec time{};
@@ -27,7 +27,10 @@ Monitor::Monitor(MonitorSources sources, const MonitorOptions& options)
     : sources_(std::move(sources)), options_(options), process_(sources_.root), out_(options.file, std::ios::app) {
   if (!out_)
     throw Error(ErrorKind::kIo, "cannot write " + options.file.string() + ": check the folder and its permissions");
-  if (sources_.links) host_.emplace(sources_.root);
+  if (sources_.links) {
+    host_.emplace(sources_.root);
+    neighbours_.emplace(sources_.root);
+  }
   write(to_line(sources_.facts));
   const SignalsHeld held;
   thread_ = std::thread([this] { run(); });
@@ -75,8 +78,10 @@ void Monitor::take() {
   now.process = process_.sample(steady_s);
   if (host_) now.host = host_->sample(steady_s);
   if (sources_.devices) now.devices = sources_.devices->sample();
+  const bool rare = taken_++ % kRareEvery == 0;
+  if (neighbours_ && rare) now.neighbours = neighbours_->scan(steady_s);
   write(to_line(now));
-  if (sources_.links && taken_++ % kLinksEvery == 0) take_links(now);
+  if (sources_.links && rare) take_links(now);
   const std::lock_guard lock(mutex_);
   latest_ = std::move(now);
 }

@@ -53,6 +53,7 @@ class Monitor {
   MonitorOptions options_;
   ProcessSampler process_;
   std::optional<HostSampler> host_;
+  std::optional<NeighbourScan> neighbours_;
   std::ofstream out_;
   bool writable_ = true;
   std::int64_t taken_ = 0;

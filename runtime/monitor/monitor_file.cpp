@@ -30,6 +30,19 @@ std::string fields_text(std::span<const ReadingField<Sample>> fields, const Samp
   return text;
 }
 
+// Names of programs may hold any bytes.
+std::string quoted(const std::string& text) {
+  return json(text).dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+// `, "key": [{...}, {...}]`; nothing for an empty list.
+template <class Item, class Text>
+std::string list_text(const char* key, const std::vector<Item>& items, Text&& text) {
+  std::string all;
+  for (const Item& item : items) all += (all.empty() ? "{" : ", {") + text(item) + "}";
+  return all.empty() ? "" : ", \"" + std::string(key) + "\": [" + all + "]";
+}
+
 // Leaves `to` as it is for a key that is not there or has no number.
 void read_number(const json& from, const char* key, Reading& to) {
   if (from.contains(key) && from[key].is_number()) to = from[key].get<double>();
@@ -88,6 +101,10 @@ MonitorSample sample_from(const json& from) {
       read_fields(device, device_fields(), d);
       s.devices.push_back(std::move(d));
     }
+  if (from.contains("neighbours"))
+    for (const json& one : from["neighbours"])
+      s.neighbours.push_back({one.at("pid").get<int>(), one.at("name").get<std::string>(),
+                              one.at("cpu_cores").get<double>(), one.at("cpu").get<int>()});
   return s;
 }
 
@@ -138,14 +155,16 @@ std::string to_line(const MonitorSample& s) {
                      ", \"clock_ns\": " + std::to_string(s.clock_ns) + ", \"cost_ms\": " + number(s.cost_ms) +
                      ", \"process\": {" + fields_text(process_fields(), s.process) + "}";
   if (s.host) line += ", \"host\": {" + fields_text(host_fields(), *s.host) + "}";
-  if (s.devices.empty()) return line + "}";
-  std::string devices;
-  for (const DeviceSample& device : s.devices) {
+  line += list_text("devices", s.devices, [](const DeviceSample& device) {
     const std::string fields = fields_text(device_fields(), device);
-    devices += (devices.empty() ? "{" : ", {") + ("\"pci\": " + json(device.pci).dump()) +
-               ", \"name\": " + json(device.name).dump() + (fields.empty() ? "" : ", " + fields) + "}";
-  }
-  return line + ", \"devices\": [" + devices + "]}";
+    return "\"pci\": " + quoted(device.pci) + ", \"name\": " + quoted(device.name) +
+           (fields.empty() ? "" : ", " + fields);
+  });
+  line += list_text("neighbours", s.neighbours, [](const Neighbour& one) {
+    return "\"pid\": " + std::to_string(one.pid) + ", \"name\": " + quoted(one.name) +
+           ", \"cpu_cores\": " + number(one.cpu_cores) + ", \"cpu\": " + std::to_string(one.cpu);
+  });
+  return line + "}";
 }
 
 std::string to_line(const LinkSample& s) {

@@ -2,7 +2,7 @@
 //   {"kind": "facts", ...}   once per start of the rank
 //   {"kind": "links", ...}   at the start and whenever the state of a link changed; one rank of each host
 //   {"kind": "sample", "time_s": unix time, "clock_ns": steady clock (that of the ledger), "process": {...},
-//    "host": {...}, "devices": [...]}   host and devices: one rank of each host
+//    "host": {...}, "devices": [...], "neighbours": [...]}   these three: one rank of each host
 // Keys of samples are those of process_fields(), host_fields() and device_fields(); what is unknown is left out.
 #pragma once
 #include <cstdint>
@@ -15,6 +15,7 @@
 #include "runtime/monitor/host_facts.h"
 #include "runtime/monitor/host_sample.h"
 #include "runtime/monitor/link.h"
+#include "runtime/monitor/neighbours.h"
 
 namespace drivetrain {
 
@@ -25,6 +26,7 @@ struct MonitorSample {
   ProcessSample process;
   std::optional<HostSample> host;
   std::vector<DeviceSample> devices;
+  std::vector<Neighbour> neighbours;  // in every tenth sample
 };
 
 struct LinkSample {

@@ -24,7 +24,7 @@ class MetricsServer {
  public:
   // `collect` is called by a thread of the server, for each request. Throws kPreflight when it cannot listen there.
   MetricsServer(const ListenAddress& where, std::function<std::vector<Metric>()> collect);
-  ~MetricsServer();  // answers no more when it returns
+  ~MetricsServer();  // answers no more when it returns; takes up to two seconds, civetweb's poll
   MetricsServer(const MetricsServer&) = delete;
   MetricsServer& operator=(const MetricsServer&) = delete;
 

@@ -7,6 +7,7 @@ import socket
 import struct
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 from support import *
 
@@ -128,6 +129,11 @@ class Telemetry(EndToEnd):
 
 
 class Prometheus(EndToEnd):
+    more_environment = {}
+
+    def environment(self):
+        return {**super().environment(), **self.more_environment}
+
     def start(self, ranks=1, **options):
         config = self.config(steps=100000, telemetry__prometheus=0, telemetry__monitor_every_s=0.05, **options)
         log = open(self.folder / "log", "w")
@@ -170,6 +176,30 @@ class Prometheus(EndToEnd):
         self.assertTrue(list((self.folder / "runs/run/checkpoints").glob("step-*/DONE")))
         last = monitor(self.folder / "runs/run")["sample"][-1]
         self.assertLess(abs(last["time_s"] - time.time()), 30)
+
+    def test_devices_come_from_the_driver_library(self):
+        """With a libnvidia-ml.so.1 that answers from a script in the place of the driver's."""
+        script = self.folder / "nvml"
+        script.write_text("count 2\n0.pci 00000000:17:00.0\n0.uuid GPU-a\n0.name H200\n0.utilization 100\n"
+                          "1.pci 00000000:65:00.0\n1.uuid GPU-b\n1.name H200\n1.power 91500\n1.throttle 0x40\n"
+                          "1.gen 5\n1.width 8\n1.max_gen 5\n1.max_width 16\n")
+        driver = os.environ.get("FAKE_NVML_FOLDER", str(Path(BINARY).parent / "tests/runtime/monitor/whole"))
+        self.assertTrue((Path(driver) / "libnvidia-ml.so.1").exists())
+        self.more_environment = {"LD_LIBRARY_PATH": driver, "FAKE_NVML_SCRIPT": str(script),
+                                 "CUDA_VISIBLE_DEVICES": "GPU-b"}
+        process, url = self.start()
+        self.wait_for(lambda: any(key.startswith("drivetrain_device_") for key in self.scrape(url)))
+        devices = {k: v for k, v in self.scrape(url).items() if k.startswith("drivetrain_device_")}
+        label = '{pci="0000:65:00.0",name="H200"}'
+        self.assertEqual(devices, {f"drivetrain_device_{key}{label}": value
+                                   for key, value in (("power_w", 91.5), ("throttle", 64), ("lost", 0))})
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(timeout=30), 75)
+        self.assertIn("PCIe trained at gen 5 x8", (self.folder / "log").read_text())
+        links = monitor(self.folder / "runs/run")["links"][0]["links"]
+        self.assertIn({"kind": "pcie", "name": "0000:65:00.0", "device": "0000:65:00.0", "driver": "nvidia",
+                       "gen": 5, "width": 8, "max_gen": 5, "max_width": 16},
+                      [{k: v for k, v in link.items() if "gb_per_s" not in k} for link in links])
 
     def test_a_port_that_is_taken_stops_the_job_before_it_trains(self):
         with socket.socket() as taken:

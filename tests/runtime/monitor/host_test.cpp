@@ -3,6 +3,7 @@
 
 #include "runtime/monitor/host_facts.h"
 #include "runtime/monitor/host_sampler.h"
+#include "runtime/monitor/neighbours.h"
 #include "runtime/monitor/proc_text.h"
 #include "tests/runtime/monitor/made_up_files.h"
 
@@ -128,6 +129,44 @@ TEST(Samplers, SayNothingWhereNothingCanBeRead) {
     const ProcessSample p = process.sample(now);
     for (const auto& field : process_fields()) EXPECT_FALSE(p.*field.value) << field.key;
   }
+}
+
+void write_neighbour(const MadeUpFiles& files, const std::string& pid, const char* name, int parent, int ticks,
+                     int start = 7) {
+  std::string text = "1 (" + std::string(name) + ") R " + std::to_string(parent) + " 0 0 0 0 0 0 0 0 0 " +
+                     std::to_string(ticks) + " 0 0 0 20 0 1 0 " + std::to_string(start);
+  for (int field = 23; field < 39; ++field) text += " 0";
+  files.write("proc/" + pid + "/stat", text + " 1 0");
+}
+
+TEST(Neighbours, AreTheBusyProcessesOutsideTheJob) {
+  const MadeUpFiles files;
+  const auto write_all = [&](int seconds) {
+    const int second = static_cast<int>(sysconf(_SC_CLK_TCK));
+    write_neighbour(files, "self", "drivetrain", 50, 9 * seconds * second);
+    write_neighbour(files, "51", "drivetrain", 50, 9 * seconds * second);
+    write_neighbour(files, "52", "drivetrain", 50, 9 * seconds * second);  // another rank
+    write_neighbour(files, "60", "hog (1) x", 50, seconds * second / 2);
+    write_neighbour(files, "61", "reborn", 1, seconds * second, seconds);  // the number was given again
+    write_neighbour(files, "62", "idle", 1, seconds * second / 20);
+    for (const char* pid : {"70", "71", "72"}) write_neighbour(files, pid, "more", 1, seconds * second);
+  };
+  files.write("proc/63/stat", "torn");
+  write_all(2);
+  NeighbourScan scan{SystemRoot(files.root())};
+  EXPECT_TRUE(scan.scan(100).empty());
+  write_all(6);
+  std::vector<Neighbour> busy = scan.scan(104);
+  ASSERT_EQ(busy.size(), 3u);
+  for (const Neighbour& one : busy) EXPECT_EQ(one.name, "more");
+  for (const char* pid : {"70", "71", "72"}) std::filesystem::remove_all(files.root() / "proc" / pid);
+  write_neighbour(files, "60", "hog (1) x", 50, 7 * static_cast<int>(sysconf(_SC_CLK_TCK)));
+  busy = scan.scan(108);
+  ASSERT_EQ(busy.size(), 1u);
+  EXPECT_EQ(busy[0].pid, 60);
+  EXPECT_EQ(busy[0].name, "hog (1) x");
+  EXPECT_EQ(busy[0].cpu_cores, 1);
+  EXPECT_EQ(busy[0].cpu, 1);
 }
 
 // Configuration space with one extended capability behind another one.

@@ -152,6 +152,19 @@ TEST(Monitor, ReadsThisMachine) {
   EXPECT_FALSE(log.links.empty());
 }
 
+TEST(MonitorFile, HoldsNeighbours) {
+  const MadeUpFiles files;
+  MonitorSample sample;
+  sample.neighbours = {{60, "a \"hog\"", 0.5, 1}, {61, "b", 0.25, 0}};
+  files.write("m.jsonl", to_line(sample));
+  const MonitorLog log = read_monitor(files.root() / "m.jsonl");
+  ASSERT_EQ(log.samples.at(0).neighbours.size(), 2u);
+  EXPECT_EQ(log.samples[0].neighbours[0].pid, 60);
+  EXPECT_EQ(log.samples[0].neighbours[0].name, "a \"hog\"");
+  EXPECT_EQ(log.samples[0].neighbours[0].cpu_cores, 0.5);
+  EXPECT_EQ(log.samples[0].neighbours[0].cpu, 1);
+}
+
 TEST(MonitorFile, NamesTheLineThatIsWrong) {
   const MadeUpFiles files;
   const std::pair<const char*, const char*> bad[] = {{"{\"kind\": \"gossip\"}\n", ":1: unknown kind 'gossip'"},
