@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 
@@ -124,25 +125,22 @@ bool Nvml::find_devices(const char* cuda_visible_devices, std::string& why) {
     why = std::string("NVML cannot count devices: ") + api_.error_text(result);
     return false;
   }
-  std::vector<nvml::Device> handles;
-  std::vector<DeviceId> ids;
+  std::vector<std::pair<DeviceId, nvml::Device>> all;
   for (unsigned i = 0; i < count; ++i) {
     nvml::Device handle = nullptr;
     nvml::PciInfo pci{};
-    if (api_.by_index(i, &handle) != nvml::kSuccess || api_.pci(handle, &pci) != nvml::kSuccess) {
-      handles.push_back(nullptr);  // keeps the count of the others right
-      ids.emplace_back();
-      continue;
-    }
+    if (api_.by_index(i, &handle) != nvml::kSuccess || api_.pci(handle, &pci) != nvml::kSuccess) continue;
     std::array<char, nvml::kTextBytes> uuid{}, name{};
     api_.uuid(handle, uuid.data(), nvml::kTextBytes - 1);
     api_.device_name(handle, name.data(), nvml::kTextBytes - 1);
-    handles.push_back(handle);
-    ids.push_back({pci_address(pci.bus_id), uuid.data(), name.data()});
+    all.push_back({{pci_address(pci.bus_id), uuid.data(), name.data()}, handle});
   }
+  // NVML promises no order of its own.
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first.pci < b.first.pci; });
+  std::vector<DeviceId> ids;
+  for (const auto& [id, handle] : all) ids.push_back(id);
   for (const std::size_t i : visible_devices(ids, cuda_visible_devices)) {
-    if (!handles[i]) continue;
-    handles_.push_back(handles[i]);
+    handles_.push_back(all[i].second);
     ids_.push_back(ids[i]);
   }
   last_xid_.resize(ids_.size());

@@ -19,9 +19,10 @@ struct DeviceId {
   std::string name;  // "NVIDIA H200"
 };
 
-// Which of `all` (in PCI order, as NVML lists them) CUDA_VISIBLE_DEVICES lets a process see, in its order, by the rules
-// of the CUDA programming guide: indices or prefixes of UUIDs, and nothing from the first entry that names no device.
-// "MIG-GPU-<uuid>/..." stands for its board; "MIG-<uuid>" names no board and cannot be matched here. Null: all.
+// Which of `all` (in PCI order) CUDA_VISIBLE_DEVICES lets a process see, in its order, by the rules of the CUDA
+// programming guide: indices or prefixes of UUIDs, and nothing from the first entry that names no device. Indices count
+// in PCI order, as CUDA does with CUDA_DEVICE_ORDER=PCI_BUS_ID and among equal devices; in a host of unlike devices name
+// UUIDs. "MIG-GPU-<uuid>/..." stands for its board; "MIG-<uuid>" names no board and cannot be matched. Null: all.
 std::vector<std::size_t> visible_devices(const std::vector<DeviceId>& all, const char* cuda_visible_devices);
 
 class Nvml final : public LinkInspector, public DeviceSource {

@@ -127,6 +127,17 @@ TEST_F(NvmlTest, DevicesAreKnownByAddressNotByIndex) {
   EXPECT_EQ(nvml->sample()[0].lost, 1);
 }
 
+TEST_F(NvmlTest, IndicesCountInPciOrderWhateverNvmlSays) {
+  const auto nvml = open("whole/libnvidia-ml.so.1",
+                         "count 3\n0.pci 00000000:65:00.0\n0.uuid GPU-b\n0.name B\n"
+                         "2.pci 00000000:17:00.0\n2.uuid GPU-a\n2.name A\n",  // the one between cannot be read
+                         "0");
+  ASSERT_TRUE(nvml) << why_;
+  ASSERT_EQ(nvml->devices().size(), 1u);
+  EXPECT_EQ(nvml->devices()[0].uuid, "GPU-a");
+  EXPECT_EQ(nvml->sample()[0].pci, "0000:17:00.0");
+}
+
 TEST_F(NvmlTest, AnOldDriverWithoutSensorsLeavesGaps) {
   const auto nvml = open("bare/libnvidia-ml.so.1", kTwoDevices);
   ASSERT_TRUE(nvml) << why_;
