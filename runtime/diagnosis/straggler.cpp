@@ -1,6 +1,7 @@
 #include "runtime/diagnosis/straggler.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "runtime/diagnosis/blame.h"
@@ -20,6 +21,8 @@ constexpr double kExplained = 0.5;
 constexpr double kChangingRankShare = 0.05;
 // A window whose second half is this much slower on every rank has a common cause, not a straggler.
 constexpr double kCommonChange = 0.1;
+// ... and is no chance: a z of 4 comes by itself once in 30,000 windows.
+constexpr double kSureErrors = 4;
 
 // The kinds of lateness of one rank that verdicts are made of.
 std::vector<Finding> of_rank(const Window& window, const Lateness& late, std::vector<Finding> all) {
@@ -93,8 +96,13 @@ std::string blame_text(const Window& window, const Verdict& v, const Finding& f)
 void note_common_change(const Lateness& late, Diagnosis& d) {
   std::vector<double> first, second;
   for (std::size_t s = 0; s < late.steps(); ++s) (s < late.steps() / 2 ? first : second).push_back(late.wall(s));
-  const double before = median(std::move(first)), after = median(std::move(second));
-  if (after > (1 + kCommonChange) * before)
+  const double before = median(first), after = median(second);
+  const auto squared_error = [](std::span<const double> walls, double center) {
+    const double e = kMedianError * robust_sigma(walls, center);
+    return e * e / static_cast<double>(walls.size());
+  };
+  const double error = std::sqrt(squared_error(first, before) + squared_error(second, after));
+  if (after > (1 + kCommonChange) * before && after - before > kSureErrors * error)
     d.notes.push_back("every rank became slower: " + in_ms(before) + " in the first half of the window, " +
                       in_ms(after) + " in the second; look for heat, a shared disk or a shared machine");
 }

@@ -62,6 +62,36 @@ TEST(Straggler, LengthsThatDifferAreUnequalWork) {
   EXPECT_TRUE(has(d.verdicts[0].evidence, "8.0:1, max/mean 1.78")) << d.verdicts[0].evidence[1];
 }
 
+// Without counted FLOPs, tokens are the work.
+TEST(Straggler, TokensStandInForFlops) {
+  SyntheticJob job{.dp = 4, .steps = 20};
+  job.faults = {{.kind = Kind::kMoreWork, .rank = 3, .amount = 0.5}};
+  SyntheticRun run = simulate(job);
+  for (auto& rows : run.ranks)
+    for (StepRecord& row : rows) row.ops = {};
+  const Diagnosis d = judge(run.window(job));
+  ASSERT_EQ(d.verdicts.size(), 1U);
+  EXPECT_EQ(d.verdicts[0].rank, 3);
+  EXPECT_EQ(d.verdicts[0].cause, Cause::kUnequalWork);
+}
+
+// A machine that everybody shares: steps scatter by a third, the halves of the window by 12 %. That is chance.
+TEST(Straggler, AWindowOfWildStepsIsNoCommonChange) {
+  const double walls[] = {90,  140, 70,  120, 95, 160, 80,  110, 100, 105,
+                          110, 75,  150, 115, 85, 170, 130, 90,  112, 118};
+  std::vector<std::vector<StepRecord>> rows(2);
+  for (std::size_t s = 0; s < 20; ++s)
+    for (auto& rank : rows) {
+      StepRecord row;
+      row.step = static_cast<std::int64_t>(s);
+      row.wall_ns = static_cast<std::int64_t>(walls[s] * 1e6);
+      rank.push_back(row);
+    }
+  const Diagnosis d = judge({.dp = 2, .tp = 1, .ranks = common_steps(rows)});
+  EXPECT_TRUE(d.notes.empty()) << d.notes[0];
+  EXPECT_TRUE(d.verdicts.empty());
+}
+
 TEST(Straggler, TellsMoreWorkAndASlowDeviceApartOnOneRank) {
   SyntheticJob job{.dp = 4, .steps = 30};
   job.faults = {{.kind = Kind::kMoreWork, .rank = 2, .amount = 0.3},
@@ -84,6 +114,41 @@ TEST(Straggler, NamesARankThatIsStopped) {
   EXPECT_EQ(d.verdicts[0].phase, TimeClass::kForward);
   EXPECT_TRUE(has(d.verdicts[0].evidence, "neither running nor ready for ")) << d.verdicts[0].evidence[1];
   EXPECT_NEAR(d.verdicts[0].late_ms, 200, 5);
+}
+
+// Another process takes the core whatever the rank is doing: operators and host code suffer, the cause is one.
+TEST(Straggler, OneCauseInSeveralClassesIsOneVerdict) {
+  SyntheticJob job{.dp = 4, .steps = 20};
+  job.faults = {{.kind = Kind::kContention, .rank = 1, .amount = 12}};
+  SyntheticRun run = simulate(job);
+  const std::int64_t more = 9'000'000;
+  for (std::size_t r = 0; r < 4; ++r)
+    for (StepRecord& row : run.ranks[r]) {
+      const TimeClass c = r == 1 ? TimeClass::kHostGap : TimeClass::kDpWait;
+      row.class_ns[static_cast<std::size_t>(c)] += more;
+      row.wall_ns += more;
+      (r == 1 ? row.run_delay_ns : row.cpu_ns) += more;
+    }
+  const Diagnosis d = judge(run.window(job));
+  ASSERT_EQ(d.verdicts.size(), 1U);
+  EXPECT_EQ(d.verdicts[0].cause, Cause::kCoreContention);
+  EXPECT_NEAR(d.verdicts[0].cost_ms, 21, 3);
+}
+
+// A stop shorter than the transfers, where waiting burns the processor and where it sleeps.
+TEST(Straggler, AShortStopIsSeenBesideCommunication) {
+  for (const bool asleep : {false, true}) {
+    SyntheticJob job{.dp = 4, .steps = 20};
+    job.faults = {{.kind = Kind::kStop, .rank = 2, .amount = 8}};
+    SyntheticRun run = simulate(job);
+    for (auto& rows : run.ranks)
+      for (StepRecord& row : rows)
+        if (asleep) row.cpu_ns -= static_cast<std::int64_t>((wait_ms(row) + transfer_ms(row)) * 1e6);
+    const Diagnosis d = judge(run.window(job));
+    ASSERT_EQ(d.verdicts.size(), 1U);
+    EXPECT_EQ(d.verdicts[0].rank, 2);
+    EXPECT_EQ(d.verdicts[0].cause, Cause::kStopped) << (asleep ? "asleep" : "spinning");
+  }
 }
 
 TEST(Straggler, TellsEveryFifthStepFromEveryStep) {
