@@ -54,26 +54,32 @@ std::vector<Item> items_of(std::span<const LedgerEvent> events) {
   for (std::size_t first = 0, next = 0; first < events.size(); first = next) {
     while (next < events.size() && events[next].step == events[first].step) ++next;
     std::vector<const LedgerEvent*> phases, collectives;
-    std::int64_t begin = events[first].begin_ns, end = events[first].end_ns;
+    std::vector<std::int64_t> begins;
     for (std::size_t i = first; i < next; ++i) {
-      (is_collective(events[i]) ? collectives : phases).push_back(&events[i]);
-      begin = std::min(begin, events[i].begin_ns);
-      end = std::max(end, events[i].end_ns);
+      begins.push_back(events[i].begin_ns);
+      if (events[i].kind == LedgerEvent::Kind::kPhase)
+        phases.push_back(&events[i]);
+      else if (is_collective(events[i]))
+        collectives.push_back(&events[i]);
     }
+    std::sort(begins.begin(), begins.end());
     std::sort(phases.begin(), phases.end(), [](const LedgerEvent* a, const LedgerEvent* b) {
       return std::tuple(a->begin_ns, -a->end_ns) < std::tuple(b->begin_ns, -b->end_ns);
     });
     std::sort(collectives.begin(), collectives.end(),
               [](const LedgerEvent* a, const LedgerEvent* b) { return a->begin_ns < b->begin_ns; });
-    if (first == 0) at = begin;
-    for (std::size_t i = 0; i < collectives.size(); ++i) {
-      const LedgerEvent* c = collectives[i];
-      const bool behind = i + 1 < collectives.size() && collectives[i + 1]->begin_ns < c->end_ns;
+    if (first == 0) at = begins.front();
+    std::int64_t end = at;  // of what the rank itself did
+    for (const LedgerEvent* p : phases) end = std::max(end, p->end_ns);
+    for (const LedgerEvent* c : collectives) {
+      const auto inside = std::upper_bound(begins.begin(), begins.end(), c->begin_ns);
+      const bool behind = inside != begins.end() && *inside < c->end_ns;
       items.push_back({.local = split(phases, at, c->begin_ns), .collective = c, .behind_compute = behind});
       at = std::max(at, behind ? c->begin_ns : c->end_ns);
     }
+    end = std::max(end, at);
     items.push_back({.local = split(phases, at, end)});
-    at = std::max(at, end);
+    at = end;
   }
   return items;
 }

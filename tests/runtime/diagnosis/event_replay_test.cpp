@@ -117,6 +117,20 @@ TEST_F(ByHand, CollectivesBehindComputeDoNotHoldTheRankUp) {
   EXPECT_EQ(replay_steps(job()), (std::vector<double>{100, 100}));
 }
 
+// ... and that is waited for when the compute in front of it shrinks.
+TEST_F(ByHand, TheStepEndsWithItsLastCollective) {
+  for (int s = 0; s < 3; ++s)
+    for (int r = 0; r < 2; ++r) {
+      const double t = 100.0 * s;
+      phase(r, s, 3, t, t + 80);
+      collective(r, s, t + 70, t + 70, t + 95, static_cast<std::uint64_t>(s + 1));  // the optimizer begins inside it
+      phase(r, s, 5, t + 80, t + 100);
+    }
+  EXPECT_EQ(replay_steps(job()), (std::vector<double>{100, 100}));
+  const std::vector<LocalChange> no_optimizer{{0, 5, 0}, {1, 5, 0}};
+  EXPECT_EQ(replay_steps(job(), no_optimizer), (std::vector<double>{95, 95}));
+}
+
 TEST_F(ByHand, ACollectiveThatOneRankMissesIsNamed) {
   for (int r = 0; r < 2; ++r) collective(r, 0, 1, 1, 2, 1);
   collective(0, 0, 3, 3, 4, 2);
