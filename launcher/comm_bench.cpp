@@ -3,32 +3,21 @@
 #include <algorithm>
 #include <chrono>
 
+#include "kernels/cpu/memory_stream.h"
+
 namespace drivetrain {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
 constexpr int kBackToBackSamples = 5;
+constexpr int kMostPlaces =
+    8;  // of the stream: a reduction reads as many as there are ranks, but prefetchers follow few
 // Below, caches hold much of the data and memory bounds nothing.
 constexpr std::size_t kLargeBytes = std::size_t{16} << 20;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-// Reads and writes every byte once, in place, so that no line is fetched only to be overwritten; in turn at as many places
-// as a reduction has sources, since one alone does not keep memory busy.
-void stream_through(const Tensor& x, int ranks) {
-  constexpr std::size_t kLine = 16;
-  const std::size_t places = std::min<std::size_t>(static_cast<std::size_t>(ranks), 8);
-  auto* const elements = reinterpret_cast<float*>(x.data);
-  const std::size_t lines = x.bytes() / sizeof(float) / kLine / places;
-  for (std::size_t line = 0; line < lines; ++line) {
-    for (std::size_t p = 0; p < places; ++p) {
-      float* const at = elements + (p * lines + line) * kLine;
-      for (std::size_t i = 0; i < kLine; ++i) at[i] += 1;
-    }
-  }
 }
 
 }  // namespace
@@ -197,7 +186,7 @@ BenchRow CommBench::measure(const BenchCase& what) {
     pattern.fill(whole, world_.rank());
     world_.barrier();
     const auto start = Clock::now();
-    stream_through(whole, world_.size());
+    cpu::stream_through({whole.data, whole.bytes()}, static_cast<std::size_t>(std::min(world_.size(), kMostPlaces)));
     return seconds_since(start);
   };
 
