@@ -82,10 +82,15 @@ BenchPattern::BenchPattern(BenchOp op, DType dtype, ReduceOp reduce, int ranks) 
   }
 }
 
+// The finalizer of SplitMix64 (Steele, Lea, Flood 2014) over rank and element: ranks must not differ by a mere pattern of
+// bits, or their sums hardly vary.
 double BenchPattern::value(int r, std::int64_t i) const {
-  const auto mixed = (static_cast<std::uint64_t>(i) * 0x9e3779b97f4a7c15u) ^
-                     (static_cast<std::uint64_t>(r + 1) * 0xc2b2ae3d27d4eb4fu);
-  return static_cast<double>((mixed >> 33) % static_cast<std::uint64_t>(range_));
+  auto x = static_cast<std::uint64_t>(r) * static_cast<std::uint64_t>(kPeriod) + static_cast<std::uint64_t>(i) + 1;
+  x *= 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  x ^= x >> 31;
+  return static_cast<double>(x % static_cast<std::uint64_t>(range_));
 }
 
 const std::vector<std::byte>& BenchPattern::table_of(int r) const {

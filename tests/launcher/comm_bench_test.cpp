@@ -117,6 +117,25 @@ TEST(CommBench, TheRootOfAReductionIsChecked) {
   for (const BenchRow& row : rows) EXPECT_EQ(row.wrong, 3) << label(row);
 }
 
+TEST(CommBench, APatternShiftedByAnElementOrARankIsWrong) {
+  for (const int ranks : {2, 3, 4, 7}) {
+    const BenchPattern pattern(BenchOp::kAllReduce, DType::kF32, ReduceOp::kSum, ranks);
+    const BenchPattern one_more(BenchOp::kAllReduce, DType::kF32, ReduceOp::kSum, ranks + 1);
+    std::vector<float> sums(1000), input(1000);
+    const Tensor sum(sums.data(), DType::kF32, {1000}), in(input.data(), DType::kF32, {1000});
+    for (int r = 0; r < ranks; ++r) {
+      pattern.fill(in, r);
+      for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += input[i];
+      EXPECT_EQ(pattern.wrong_input(in, r, 0), 0);
+      EXPECT_GT(pattern.wrong_input(in, r, 1), 600);
+      EXPECT_GT(pattern.wrong_input(in, r + 1, 0), 600);
+    }
+    EXPECT_EQ(pattern.wrong_reduction(sum, 0), 0);
+    for (const std::int64_t shift : {1, 64, 1024}) EXPECT_GT(pattern.wrong_reduction(sum, shift), 600) << shift;
+    EXPECT_GT(one_more.wrong_reduction(sum, 0), 600);
+  }
+}
+
 TEST(CommBench, BackToBackChecksAtLeastOneCall) {
   BenchRequest r = request("all_reduce", "f32", ReduceOp::kSum);
   r.timing = BenchRequest::Timing::kBackToBack;
