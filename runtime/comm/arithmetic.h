@@ -9,6 +9,10 @@
 
 namespace drivetrain {
 
+inline std::size_t bytes_of(std::int64_t count, DType dtype) {
+  return static_cast<std::size_t>(count) * size_of(dtype);
+}
+
 // Allows no bytes at no address, and a copy onto itself.
 inline void copy_bytes(std::byte* dst, const std::byte* src, std::size_t bytes) {
   if (bytes > 0 && dst != src) std::memcpy(dst, src, bytes);

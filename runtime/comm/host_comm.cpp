@@ -8,13 +8,6 @@
 #include "runtime/comm/tensor_checks.h"
 
 namespace drivetrain {
-namespace {
-
-std::size_t bytes_of(std::int64_t count, DType dtype) {
-  return static_cast<std::size_t>(count) * size_of(dtype);
-}
-
-}  // namespace
 
 HostCommunicator::HostCommunicator(std::unique_ptr<HostGroup> group)
     : group_(std::move(group)), mail_(*group_), views_(static_cast<std::size_t>(group_->size())) {
@@ -38,20 +31,28 @@ HostCommunicator::Entered HostCommunicator::enter(CallRecord record, const Tenso
   }
   Place place{Place::kNothing, 0};
   if (exposed.present()) place = group_->world().locate(exposed.data, exposed.bytes(), group_->members());
+  if (place.allocation == Place::kOrdinary) place.offset = reinterpret_cast<std::uintptr_t>(exposed.data);
   group_->put_message(place);
   call.last_arrival_ns = group_->enter(call.record);
-  call.path = Path::kDirect;
+  bool all_reachable = true;
   for (int r = 0; r < size(); ++r) {
     place = group_->message_of<Place>(r);
-    if (place.allocation == Place::kOrdinary) call.path = Path::kStaged;
-    const bool reachable = place.allocation != Place::kOrdinary && place.allocation != Place::kNothing;
+    const bool ordinary = place.allocation == Place::kOrdinary;
+    const bool reachable = !ordinary && place.allocation != Place::kNothing;
     show(r, reachable ? group_->world().resolve(group_->member(r), place) : nullptr, stride);
+    views_[static_cast<std::size_t>(r)].remote = ordinary ? place.offset : 0;
+    all_reachable = all_reachable && !ordinary;
   }
+  // Everybody has seen the same places, so everybody takes the same path.
+  call.path = all_reachable                                         ? Path::kDirect
+              : can_copy(stride * static_cast<std::size_t>(shares)) ? Path::kCopied
+                                                                    : Path::kStaged;
   return call;
 }
 
 Work HostCommunicator::finish(const Entered& call, std::size_t bytes) {
-  if (call.path == Path::kDirect) group_->meet();  // nobody returns while its memory is in use
+  if (call.path == Path::kDirect || call.path == Path::kCopied)
+    group_->meet();  // nobody returns while its memory is in use
   return Work(group_->leave(call.record, call.last_arrival_ns, bytes));
 }
 
@@ -61,6 +62,8 @@ Work HostCommunicator::run(CallRecord record, const Tensor& exposed, int shares,
   const Entered call = enter(record, exposed, shares);
   if (call.path == Path::kStaged)
     run_staged(call.record, exposed, shares, consume);
+  else if (call.path == Path::kCopied)
+    for_copied_windows(call.record, exposed, shares == 1 ? 0 : rank(), consume);
   else
     consume(Window{call.path, 0, record.count});
   return finish(call, bytes);
@@ -89,7 +92,7 @@ void HostCommunicator::run_staged(const CallRecord& record, const Tensor& expose
 
 std::byte* HostCommunicator::staging(int r, std::int64_t window) {
   const std::size_t area = group_->world().options().staging_bytes;
-  // Everybody has seen the same places, so everybody comes here in the same call.
+  // Made on the way, in the same call on every member.
   if (!staging_.data) staging_ = share(0, 2 * area * static_cast<std::size_t>(size()), Commit::kOwnPart).block;
   return staging_.data + (static_cast<std::size_t>(r) * 2 + static_cast<std::size_t>(window & 1)) * area;
 }
@@ -133,6 +136,8 @@ Work HostCommunicator::all_reduce(Tensor x, ReduceOp op) {
     reduce_into(std::span(&x.data, 1), sources(0), x.dtype, op, x.count(), 1);
   else if (call.path == Path::kDirect)
     reduce_range(slice_of(rank(), x.count(), x.dtype), x.dtype, op, views_);
+  else if (call.path == Path::kCopied)
+    all_reduce_copied(x, op);
   else
     all_reduce_staged(x, op);
   return finish(call, x.bytes());

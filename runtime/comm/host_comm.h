@@ -1,8 +1,10 @@
-// The communicator of ranks on one host, threads or processes, over shared memory. Three paths: small messages travel
-// inside the control block, symmetric memory is read and written where it lies, other memory passes through windows of
-// staging memory.
+// The communicator of ranks on one host, threads or processes, over shared memory. Four paths: small messages travel
+// inside the control block, symmetric memory is read and written where it lies, other memory is read by the kernel
+// where it lets us (process_vm_readv), otherwise it passes through windows of staging memory.
 #pragma once
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -44,7 +46,7 @@ class HostCommunicator final : public AgreeingCommunicator {
 
  private:
   // How the data of a collective reaches the peers.
-  enum class Path { kInline, kDirect, kStaged };
+  enum class Path { kInline, kDirect, kCopied, kStaged };
   // One part of a collective: elements [begin, begin + count) of every share; views_ shows them per member.
   struct Window {
     Path path = Path::kInline;
@@ -53,7 +55,8 @@ class HostCommunicator final : public AgreeingCommunicator {
   // What this member sees of one member's data; of its own, where it lies.
   struct View {
     std::byte* data = nullptr;
-    std::size_t stride = 0;  // bytes between shares
+    std::size_t stride = 0;    // bytes between shares
+    std::uint64_t remote = 0;  // ordinary memory of a peer: its address there, and no data here
     std::byte* share(int q) const { return data + static_cast<std::size_t>(q) * stride; }
   };
   struct Entered {
@@ -72,6 +75,17 @@ class HostCommunicator final : public AgreeingCommunicator {
   template <class Consume>
   void run_staged(const CallRecord& record, const Tensor& exposed, int shares, const Consume& consume);
   void all_reduce_staged(const Tensor& x, ReduceOp op);
+
+  // Whether `bytes` of ordinary memory per member are worth it, and the kernel lets every member read every other's.
+  // Collective when it is first asked.
+  bool can_copy(std::size_t bytes);
+  // run() where it does: `share` of every member's shares passes through scratch memory window by window.
+  void for_copied_windows(const CallRecord& record, const Tensor& exposed, int share,
+                          const std::function<void(const Window&)>& consume);
+  void all_reduce_copied(const Tensor& x, ReduceOp op);
+  void fetch(int r, const View& from, std::size_t offset, std::byte* to, std::size_t bytes);
+  std::byte* scratch_of(int r);
+  std::size_t scratch_part() const;
 
   void show(int r, std::byte* data, std::size_t stride) { views_[static_cast<std::size_t>(r)] = {data, stride}; }
   const View& view(int r) const { return views_[static_cast<std::size_t>(r)]; }
@@ -104,6 +118,8 @@ class HostCommunicator final : public AgreeingCommunicator {
   std::unique_ptr<HostGroup> group_;
   HostMail mail_;
   SharedBlock staging_;
+  std::optional<bool> copies_;  // can_copy(), once known
+  std::vector<std::byte> scratch_;
   std::vector<View> views_;          // of the current window
   std::vector<std::byte*> targets_;  // scratch
   std::vector<const std::byte*> sources_;

@@ -17,7 +17,7 @@ inline constexpr std::size_t kInlineBytes = 4096;
 
 // Where a tensor lies, in words that peers understand.
 struct Place {
-  static constexpr std::uint32_t kOrdinary = 0;           // nobody else can reach it
+  static constexpr std::uint32_t kOrdinary = 0;           // not shared; offset is its address in its own process
   static constexpr std::uint32_t kDirect = 0xffffffffu;   // offset is an address valid on every rank (threads)
   static constexpr std::uint32_t kNothing = 0xfffffffeu;  // the rank exposes nothing in this call
   std::uint32_t allocation = kOrdinary;                   // otherwise: number of a symmetric allocation

@@ -21,9 +21,11 @@ struct HostOptions {
   std::chrono::milliseconds life_check{250};  // between two looks at the peers while waiting
   // kEverywhere: every address is valid on every rank (threads). kSymmetric: only symmetric allocations are.
   enum class Reach { kEverywhere, kSymmetric } reach = Reach::kSymmetric;
-  bool check = true;                                   // compare the calls of the members; off: only meet
-  std::string host;                                    // in messages; empty: the name of this machine
-  int job_ranks = 0;                                   // of all hosts; 0: this host is the job
+  bool check = true;  // compare the calls of the members; off: only meet
+  std::string host;   // in messages; empty: the name of this machine
+  int job_ranks = 0;  // of all hosts; 0: this host is the job
+  // Ordinary memory from so many bytes on is read by the kernel, where it lets us; smaller messages are staged faster.
+  std::size_t copy_from_bytes = std::size_t{512} << 10;
   std::size_t staging_bytes = std::size_t{256} << 10;  // per rank and window, for memory that peers cannot reach
 };
 
@@ -43,6 +45,7 @@ class HostWorld {
   int self() const { return self_; }
   // On which the members together may run; true once all have joined.
   int cores() const;
+  int pid(int host_index) const { return slot(host_index).pid; }
   int world_rank(int host_index) const { return ranks_[static_cast<std::size_t>(host_index)]; }
   const HostOptions& options() const { return options_; }
   BlockFactory& blocks() { return *blocks_; }

@@ -15,10 +15,6 @@ namespace {
 // Elements of one rank's share that are reduced at a time; bounds the scratch memory to this times the group.
 constexpr std::size_t kWindowBytes = std::size_t{1} << 20;
 
-std::size_t bytes_of(std::int64_t count, DType dtype) {
-  return static_cast<std::size_t>(count) * size_of(dtype);
-}
-
 // A message of send(): on its way until waited for, or until the group waits for something else.
 class Outgoing final : public Work::State {
  public:

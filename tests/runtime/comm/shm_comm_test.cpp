@@ -1,14 +1,20 @@
 // The shared-memory transport between processes: exactness, and what happens when one of them dies, stops or finds
 // too little memory.
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <cstddef>
 #include <filesystem>
+#include <limits>
 #include <thread>
 
 #include "runtime/comm/shared_block.h"
@@ -43,6 +49,63 @@ void expect_all_passed(const std::vector<ForkedRank>& ranks) {
 }
 
 class ShmRanks : public testing::TestWithParam<int> {};
+
+// Ordinary memory once through the kernel, once through windows of staging memory.
+TEST_P(ShmRanks, OrdinaryMemoryIsExactHoweverItIsRead) {
+  HostOptions copied, staged;
+  copied.copy_from_bytes = 0;
+  staged.copy_from_bytes = std::numeric_limits<std::size_t>::max();
+  for (const HostOptions& options : {copied, staged})
+    expect_all_passed(run_forked_ranks(GetParam(), options, [](Communicator& world) {
+      std::vector<std::byte> memory(test::workspace_bytes(world.size(), 300007));
+      test::Workspace w{memory.data(), memory.size()};
+      for (const std::int64_t count : {1025, 100003, 300007}) {
+        test::check_every_collective<float>(world, w, count);
+        test::check_every_collective<bf16>(world, w, count);
+      }
+      test::check_every_collective<std::uint8_t>(world, w, 100003);
+    }));
+}
+
+TEST_P(ShmRanks, SymmetricAndOrdinaryMemoryMixWhenTheKernelReads) {
+  HostOptions copied;
+  copied.copy_from_bytes = 0;
+  expect_all_passed(run_forked_ranks(GetParam(), copied, [](Communicator& world) {
+    test::HostMemoryDevice device;
+    const Buffer symmetric = world.symmetric_buffer(device, 400000);
+    std::vector<float> ordinary(100000);
+    float* x = world.rank() % 2 == 1 ? ordinary.data() : reinterpret_cast<float*>(symmetric.data());
+    const Tensor t(x, DType::kF32, {100000});
+    test::fill_samples<float>(t, world);
+    world.all_reduce(t, ReduceOp::kSum).wait();
+    test::expect_values<float>(t, "all_reduce",
+                               [&](std::int64_t i) { return test::reduced(i, world.size(), ReduceOp::kSum); });
+  }));
+}
+
+// As in a container that forbids it.
+void forbid_reading_other_processes() {
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter{std::size(program), program};
+  ASSERT_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+  ASSERT_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter), 0);
+}
+
+TEST(ShmComm, OneRankThatMayNotReadItsPeersMakesAllStage) {
+  HostOptions copied;
+  copied.copy_from_bytes = 0;
+  expect_all_passed(run_forked_ranks(3, copied, [](Communicator& world) {
+    if (world.rank() == 1) forbid_reading_other_processes();
+    std::vector<std::byte> memory(test::workspace_bytes(world.size(), 100003));
+    test::Workspace w{memory.data(), memory.size()};
+    test::check_every_collective<float>(world, w, 100003);
+  }));
+}
 
 TEST_P(ShmRanks, EveryCollectiveIsExactInOrdinaryAndSymmetricMemory) {
   expect_all_passed(run_forked_ranks(GetParam(), {}, [](Communicator& world) {
