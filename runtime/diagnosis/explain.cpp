@@ -110,7 +110,7 @@ Cause cause_of(Signal signal, double excess_ms, const ProcessTimes& process, con
   }
   if (process.run_delay >= kExplains * excess_ms) return Cause::kCoreContention;
   if (process.stopped >= kExplains * excess_ms) return Cause::kStopped;
-  if (signal == Signal::kOther) return Cause::kOther;
+  if (signal == Signal::kOther || signal == Signal::kTotal) return Cause::kOther;
   const double memory_loss = slow.memory_bound - 1, matrix_loss = slow.matrix - 1;
   if (slow.memory_bound > 0 && memory_loss > kMemoryLeast && memory_loss >= kMemoryRatio * matrix_loss)
     return Cause::kMemoryBandwidth;

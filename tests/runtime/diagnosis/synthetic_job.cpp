@@ -169,10 +169,10 @@ class Simulation {
     collective(CommAxis::kWorld, 0.05);
     for (std::size_t r = 0; r < size(); ++r) {
       const double hog = planted(Kind::kMemoryHog, r), clock = planted(Kind::kSlowClock, r);
-      const double took = noisy(job_.compute_ms * 0.06, r) * (1 + clock) * (1 + 3 * hog);
+      const double ideal = job_.compute_ms * 0.06, took = noisy(ideal, r) * (1 + clock) * (1 + 3 * hog);
       const double from = now_[r];
       spend(r, TimeClass::kOptimizer, took);
-      rows_[r].ops[static_cast<std::size_t>(OpClass::kOptimizer)] = {ns(took), took * 1e6, took * 15e6};
+      rows_[r].ops[static_cast<std::size_t>(OpClass::kOptimizer)] = {ns(took), ideal * 1e6, ideal * 15e6};
       phase(r, 5, from);
       spend(r, TimeClass::kCheckpoint, planted(Kind::kCheckpoint, r), false);
     }
