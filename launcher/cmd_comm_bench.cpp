@@ -23,11 +23,11 @@ constexpr int kMostThreads = 256;
 
 const Usage kUsage{
     "comm bench [-n N] [options]",
-    "Measures collectives over a sweep of sizes, checks every result, and prints time, algorithm and bus\n"
-    "bandwidth as nccl-tests define them. Starts N ranks under mpirun itself; under your own mpirun or srun\n"
-    "it is one rank. Sizes are bytes of the whole tensor, rounded to whole elements and equal shares.",
+    "Measures collectives over a sweep of sizes, checks every result, and prints time, algorithm and\n"
+    "bus bandwidth as nccl-tests define them. Starts N ranks under mpirun itself; under your own mpirun\n"
+    "or srun it is one rank. Sizes are bytes of the whole tensor, rounded to whole elements and shares.",
     "  drivetrain comm bench -n 2\n"
-    "  drivetrain comm bench -n 4 --op all_reduce --dtype bf16 -b 1M -e 256M -f 4 --against mpi\n"
+    "  drivetrain comm bench -n 4 --dtype bf16 -b 1M -e 256M -f 4 --against mpi\n"
     "  drivetrain comm bench -n 4 --op all --transport threads --json bench.json\n"
     "  drivetrain comm bench -n 4 --transport hierarchical --ranks-per-host 2\n"
     "  drivetrain comm bench --host node1:2,node2:2 --interface eth0 --links\n"
@@ -218,6 +218,9 @@ int cmd_comm_bench(Arguments arguments) {
   const BenchRequest request = request_of(*values);
   const ProcessPlace place = process_place();
   if (place.world_size > 1) return run_as_rank(*values, request, place);
+  const bool started_alone = std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr || std::getenv("PMIX_RANK") != nullptr;
+  if (started_alone && request.transport != BenchTransport::kThreads)
+    throw Error(ErrorKind::kUsage, "mpirun or srun started 1 rank: a collective needs at least 2 ranks");
 
   const MachineFacts facts = gather_machine_facts((*values)["mpirun"].as<std::string>());
   LaunchRequest launch = host_request(*values, facts);

@@ -109,6 +109,8 @@ class CommBench(EndToEnd):
                                  (["--ranks-per-host", "3"], "does not divide 2")]:
             done = self.drivetrain("comm", "bench", *arguments, ranks=2, expect=64)
             self.assertIn(words, done.stderr)
+        done = self.run_command(["mpirun", "-np", "1", BINARY, "comm", "bench"], expect=64)
+        self.assertIn("started 1 rank", done.stderr)
 
 
 if __name__ == "__main__":

@@ -62,7 +62,7 @@ class BenchComm(unittest.TestCase):
         self.assertEqual((figure["value"], figure["min"], figure["max"]), (2.5, 2.5, 2.5))
         self.assertTrue(figure["met"])
         self.assertFalse(figures["2 ranks: all_reduce f32 1 MB, ratio"]["met"])
-        self.assertTrue(figures["2 ranks: all_reduce f32 256 MB, memory share"]["met"])
+        self.assertTrue(figures["2 ranks: all_reduce f32 256 MB, of memory"]["met"])
 
     def test_latency_is_our_time_over_mpis(self):
         figure = self.figures("--rows", "latency 4")["4 ranks: all_reduce 8 B - 1 KB, worst time"]
