@@ -127,11 +127,15 @@ HWY_INLINE void reduce_plain(T* tile, std::span<const std::byte* const> sources,
       }
     } else {
       for (std::int64_t i = 0; i < n; ++i)
-        sums[i] = s == 0 ? static_cast<Sum>(x[i]) : sums[i] + static_cast<Sum>(x[i]);
+        sums[i] = s == 0 ? static_cast<Sum>(x[i]) : static_cast<Sum>(sums[i] + static_cast<Sum>(x[i]));
     }
   }
   if (op == Reduction::kMax || op == Reduction::kMin) return;
-  const auto divisor = static_cast<Signed>(op == Reduction::kAverage ? sources.size() : 1);
+  if (op != Reduction::kAverage) {
+    for (std::int64_t i = 0; i < n; ++i) tile[i] = static_cast<T>(sums[i]);
+    return;
+  }
+  const auto divisor = static_cast<Signed>(sources.size());
   for (std::int64_t i = 0; i < n; ++i) tile[i] = static_cast<T>(static_cast<Signed>(sums[i]) / divisor);
 }
 
@@ -146,6 +150,8 @@ void reduce_tile(std::byte* tile, std::span<const std::byte* const> sources, DTy
     case DType::kI64:
       return reduce_plain<std::int64_t, std::uint64_t>(reinterpret_cast<std::int64_t*>(tile), sources, op, begin, n);
     case DType::kU8:
+      if (op != Reduction::kAverage)  // wraps the same in any width
+        return reduce_plain<std::uint8_t, std::uint8_t>(reinterpret_cast<std::uint8_t*>(tile), sources, op, begin, n);
       return reduce_plain<std::uint8_t, std::uint64_t>(reinterpret_cast<std::uint8_t*>(tile), sources, op, begin, n);
     default:
       reduce_floats(std::span(&tile, 1), 0, sources, dtype, op, begin, n);
