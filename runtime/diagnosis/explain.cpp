@@ -38,14 +38,6 @@ double over_peers(const Window& window, int rank, std::span<const std::size_t> s
   return median(std::move(excess));
 }
 
-// Off the processor although nothing that blocks by design accounts for it.
-double unexplained_absence(const StepRecord& row) {
-  std::int64_t blocked = 0;
-  for (const TimeClass c : {TimeClass::kDataWait, TimeClass::kCheckpoint, TimeClass::kEval, TimeClass::kHostGap})
-    blocked += row.at(c);
-  return ms(std::max<std::int64_t>(0, row.wall_ns - row.cpu_ns - row.run_delay_ns - blocked));
-}
-
 // Time per unit of work of one operator class over the chosen steps.
 double cost_of(const Window& window, int rank, std::span<const std::size_t> steps, std::size_t op) {
   double ns = 0, work = 0;
@@ -76,6 +68,8 @@ bool in_signal(TimeClass c, Signal signal) {
       return c == TimeClass::kEval;
     case Signal::kOther:
       return c == TimeClass::kOther;
+    case Signal::kContention:
+    case Signal::kStopped:
     case Signal::kTotal:
       break;
   }
@@ -87,6 +81,19 @@ Signal signal_of(TimeClass c) {
   for (std::size_t k = 0; k < kSignals; ++k)
     if (in_signal(c, static_cast<Signal>(k))) return static_cast<Signal>(k);
   return Signal::kTotal;
+}
+
+// How long the process was held up, per affected step and over its peers.
+struct ProcessTimes {
+  double run_delay = 0, stopped = 0;
+};
+ProcessTimes process_times(const Lateness& late, const Finding& f) {
+  const auto typical = [&](Signal signal) {
+    std::vector<double> excess;
+    for (const std::size_t s : f.affected) excess.push_back(late.excess(f.rank, signal)[s]);
+    return median(std::move(excess));
+  };
+  return {.run_delay = typical(Signal::kContention), .stopped = typical(Signal::kStopped)};
 }
 
 Cause cause_of(Signal signal, double excess_ms, const ProcessTimes& process, const Slowdowns& slow) {
@@ -103,6 +110,10 @@ Cause cause_of(Signal signal, double excess_ms, const ProcessTimes& process, con
       return Cause::kCheckpoint;
     case Signal::kEval:
       return Cause::kEval;
+    case Signal::kContention:
+      return Cause::kCoreContention;
+    case Signal::kStopped:
+      return Cause::kStopped;
     case Signal::kSlow:
     case Signal::kOther:
     case Signal::kTotal:
@@ -154,24 +165,6 @@ void add_work_evidence(const Window& window, const Finding& f, std::vector<std::
 
 }  // namespace
 
-ProcessTimes process_times(const Window& window, int rank, std::span<const std::size_t> steps) {
-  ProcessTimes times;
-  std::vector<double> asleep_in_comm;  // share of communication spent off the processor: spinning 0, blocking 1
-  for (int j = 0; j < window.size(); ++j)
-    for (const std::size_t s : steps) {
-      const StepRecord& row = window.ranks[static_cast<std::size_t>(j)][s];
-      if (row.cpu_ns <= 0) return times;
-      const double comm = wait_ms(row) + transfer_ms(row);
-      if (j != rank && comm > 0) asleep_in_comm.push_back(std::min(1.0, unexplained_absence(row) / comm));
-    }
-  const double share = median(std::move(asleep_in_comm));
-  times.run_delay = over_peers(window, rank, steps, [](const StepRecord& row) { return ms(row.run_delay_ns); });
-  times.stopped = over_peers(window, rank, steps, [&](const StepRecord& row) {
-    return std::max(0.0, unexplained_absence(row) - share * (wait_ms(row) + transfer_ms(row)));
-  });
-  return times;
-}
-
 Slowdowns slowdowns(const Window& window, int rank, std::span<const std::size_t> steps) {
   double matrix_time = 0, matrix_expected = 0, memory_time = 0, memory_expected = 0;
   for (std::size_t k = 0; k < kOpClasses; ++k) {
@@ -192,13 +185,8 @@ Slowdowns slowdowns(const Window& window, int rank, std::span<const std::size_t>
           .memory_bound = memory_expected > 0 ? memory_time / memory_expected : 0};
 }
 
-bool whole_process_held(const Window& window, const Finding& finding) {
-  const ProcessTimes times = process_times(window, finding.rank, finding.affected);
-  return std::max(times.run_delay, times.stopped) >= kExplains * finding.excess_ms;
-}
-
 Verdict explain(const Window& window, const Lateness& late, const Finding& f, std::span<const DeviceFacts> devices) {
-  const ProcessTimes process = process_times(window, f.rank, f.affected);
+  const ProcessTimes process = process_times(late, f);
   const Slowdowns slow = slowdowns(window, f.rank, f.affected);
   Verdict v;
   v.rank = f.rank;
@@ -221,14 +209,17 @@ Verdict explain(const Window& window, const Lateness& late, const Finding& f, st
   const bool one_class = f.signal == Signal::kTotal && !held && worst >= kExplains * f.excess_ms;
   const Signal signal = one_class ? signal_of(v.phase) : f.signal;
   v.cause = cause_of(signal, f.excess_ms, process, slow);
+  const Signal shown = v.cause == Cause::kCoreContention ? Signal::kContention
+                       : v.cause == Cause::kStopped      ? Signal::kStopped
+                                                         : signal;
   std::vector<double> own, peers;
   for (const std::size_t s : f.affected)
-    for (int j = 0; j < late.ranks(); ++j) (j == f.rank ? own : peers).push_back(late.own(j, signal, s));
+    for (int j = 0; j < late.ranks(); ++j) (j == f.rank ? own : peers).push_back(late.own(j, shown, s));
   v.own_ms = median(std::move(own));
   v.peers_ms = median(std::move(peers));
 
   const std::string steps = std::to_string(late.steps());
-  v.evidence.push_back(in_ms(v.own_ms) + " where its peers need " + in_ms(v.peers_ms) + ", in " +
+  v.evidence.push_back(in_ms(v.own_ms) + " where its peers have " + in_ms(v.peers_ms) + ", in " +
                        std::to_string(f.affected.size()) + " of " + steps + " steps");
   if (v.cause == Cause::kUnequalWork) add_work_evidence(window, f, v.evidence);
   if (process.run_delay > 0.1 * f.excess_ms)

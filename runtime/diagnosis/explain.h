@@ -10,13 +10,6 @@
 
 namespace drivetrain {
 
-// Where a late rank's process was, per affected step and over its peers, in milliseconds. Negative: unknown.
-struct ProcessTimes {
-  double run_delay = -1;  // ready to run, others had the core
-  double stopped = -1;    // neither running nor ready, outside data, checkpoints, host gaps and communication
-};
-ProcessTimes process_times(const Window& window, int rank, std::span<const std::size_t> steps);
-
 // Time for the same work over the peers', 1 = equal; 0: unknown.
 struct Slowdowns {
   double matrix = 0;        // matrix products and attention
@@ -27,8 +20,5 @@ Slowdowns slowdowns(const Window& window, int rank, std::span<const std::size_t>
 // Cause, phase, evidence; everything of a verdict but its cost, action and blame.
 Verdict explain(const Window& window, const Lateness& late, const Finding& finding,
                 std::span<const DeviceFacts> devices);
-
-// Whether the whole process was held up (stopped, or its core taken), so that lateness in several classes has one cause.
-bool whole_process_held(const Window& window, const Finding& finding);
 
 }  // namespace drivetrain

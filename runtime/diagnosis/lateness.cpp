@@ -32,10 +32,22 @@ double own_ms(const StepRecord& row, Signal signal) {
       return ms(row, TimeClass::kEval);
     case Signal::kOther:
       return ms(row, TimeClass::kOther);
+    case Signal::kContention:
+    case Signal::kStopped:
+      return 0;  // measure_absence()
     case Signal::kTotal:
       break;
   }
   return local_ms(row);
+}
+
+// Off the processor although nothing that blocks by design accounts for it.
+double unexplained_absence(const StepRecord& row) {
+  std::int64_t blocked = 0;
+  for (const TimeClass c : {TimeClass::kDataWait, TimeClass::kCheckpoint, TimeClass::kEval, TimeClass::kHostGap})
+    blocked += row.at(c);
+  const std::int64_t absent = row.wall_ns - row.cpu_ns - row.run_delay_ns - blocked;
+  return static_cast<double>(std::max<std::int64_t>(0, absent)) * kMsPerNs;
 }
 
 // Median over all ranks but one.
@@ -65,6 +77,7 @@ Lateness::Lateness(const Window& window) : ranks_(window.size()), steps_(window.
       wall_[s] += static_cast<double>(row.wall_ns) * kMsPerNs / ranks_;
     }
   measure_load(window);
+  measure_absence(window);
   if (ranks_ > 1)
     for (std::size_t s = 0; s < steps_; ++s) compare(s);
 }
@@ -96,6 +109,26 @@ void Lateness::measure_load(const Window& window) {
     const double average = mean(work);
     for (std::size_t r = 0; r < work.size(); ++r) load_[r * steps_ + s] = work[r] / average;
   }
+}
+
+// A long wait sleeps and is no absence; transfers sleep or spin, the ranks' usual share tells which. What is left is a
+// lower bound: host gaps and data waits may have been busy.
+void Lateness::measure_absence(const Window& window) {
+  std::vector<double> asleep;
+  for (const auto& rows : window.ranks)
+    for (const StepRecord& row : rows) {
+      if (row.cpu_ns <= 0) return;
+      const double beyond = std::max(0.0, unexplained_absence(row) - wait_ms(row)), moving = transfer_ms(row);
+      if (moving > 0) asleep.push_back(std::min(1.0, beyond / moving));
+    }
+  const double share = median(std::move(asleep));
+  for (int r = 0; r < ranks_; ++r)
+    for (std::size_t s = 0; s < steps_; ++s) {
+      const StepRecord& row = window.ranks[static_cast<std::size_t>(r)][s];
+      own_[at(r, Signal::kContention) + s] = static_cast<double>(row.run_delay_ns) * kMsPerNs;
+      own_[at(r, Signal::kStopped) + s] =
+          std::max(0.0, unexplained_absence(row) - wait_ms(row) - share * transfer_ms(row));
+    }
 }
 
 void Lateness::compare(std::size_t step) {

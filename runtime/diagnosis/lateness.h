@@ -18,9 +18,11 @@ enum class Signal : std::uint8_t {
   kCheckpoint,  // saving
   kEval,
   kOther,
-  kTotal  // all of it
+  kContention,  // ready to run, but others had the core; part of the kinds above
+  kStopped,     // neither running nor ready, where nothing blocks by design; part of the kinds above
+  kTotal        // all of it
 };
-constexpr std::size_t kSignals = 9;
+constexpr std::size_t kSignals = 11;
 
 // All values in milliseconds unless said otherwise; `step` is the index in the window.
 class Lateness {
@@ -31,7 +33,8 @@ class Lateness {
   int ranks() const { return ranks_; }
   std::size_t steps() const { return steps_; }
   double wall(std::size_t step) const { return wall_[step]; }  // mean over ranks
-  // Time of this rank in the class(es) of the signal. kSlow and kLoad: the compute classes.
+  // Time of this rank in the class(es) of the signal. kSlow and kLoad: the compute classes. kContention and kStopped: 0
+  // where rows hold no processor time.
   double own(int rank, Signal signal, std::size_t step) const { return own_[at(rank, signal) + step]; }
   std::span<const double> own(int rank, Signal signal) const { return {own_.data() + at(rank, signal), steps_}; }
   // Own time minus that of the median peer (of two ranks: of the other one); negative: earlier than the peers.
@@ -49,6 +52,7 @@ class Lateness {
     return (static_cast<std::size_t>(rank) * kSignals + static_cast<std::size_t>(signal)) * steps_;
   }
   void measure_load(const Window& window);
+  void measure_absence(const Window& window);
   void compare(std::size_t step);
 
   int ranks_;

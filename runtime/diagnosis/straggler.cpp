@@ -24,31 +24,34 @@ constexpr double kCommonChange = 0.1;
 // ... and is no chance: a z of 4 comes by itself once in 30,000 windows.
 constexpr double kSureErrors = 4;
 
+bool of_process(const Finding& f) {
+  return f.signal == Signal::kContention || f.signal == Signal::kStopped;
+}
+
 // The kinds of lateness of one rank that verdicts are made of.
-std::vector<Finding> of_rank(const Window& window, const Lateness& late, std::vector<Finding> all) {
-  const std::size_t steps = late.steps();
-  const auto larger = [&](const Finding& a, const Finding& b) {
-    return a.mean_excess_ms(steps) > b.mean_excess_ms(steps);
-  };
-  std::sort(all.begin(), all.end(), larger);
+std::vector<Finding> of_rank(const Lateness& late, std::vector<Finding> all) {
+  const auto size = [&](const Finding& f) { return f.mean_excess_ms(late.steps()); };
+  std::sort(all.begin(), all.end(), [&](const Finding& a, const Finding& b) { return size(a) > size(b); });
   std::vector<Finding> kinds;
-  const Finding* total = nullptr;
+  const Finding *total = nullptr, *process = nullptr;
   double explained = 0;
   for (const Finding& f : all) {
+    // What is both steady and outlying counts once, as the larger.
     if (f.signal == Signal::kTotal) {
-      if (!total) total = &f;
-      continue;
+      total = total ? total : &f;
+    } else if (of_process(f)) {
+      process = process ? process : &f;
+    } else if (std::none_of(kinds.begin(), kinds.end(), [&](const Finding& k) { return k.signal == f.signal; })) {
+      kinds.push_back(f);
+      explained += size(f);
     }
-    // A kind that is both steady and outlying counts once, as the larger.
-    const auto same = [&](const Finding& k) { return k.signal == f.signal; };
-    if (std::any_of(kinds.begin(), kinds.end(), same)) continue;
-    kinds.push_back(f);
-    explained += f.mean_excess_ms(steps);
   }
-  if (!total) return kinds;
-  if (explained < kExplained * total->mean_excess_ms(steps) || whole_process_held(window, *total)) return {*total};
-  std::erase_if(
-      kinds, [&](const Finding& f) { return f.mean_excess_ms(steps) < kWorthNaming * total->mean_excess_ms(steps); });
+  // A process that is held up is late with whatever it does: one cause, not one per kind.
+  const double lateness = total ? size(*total) : explained;
+  // Its total is the better price: what a hold-up shows of itself is a lower bound.
+  if (process && size(*process) >= kExplained * lateness) return {total ? *total : *process};
+  if (total && explained < kExplained * lateness) return {*total};
+  std::erase_if(kinds, [&](const Finding& f) { return size(f) < kWorthNaming * lateness; });
   return kinds;
 }
 
@@ -111,15 +114,15 @@ void note_common_change(const Lateness& late, Diagnosis& d) {
 void judge_costs(const Window& window, const Lateness& late, const RunFacts& facts,
                  std::span<const DeviceFacts> devices, std::vector<Finding> findings, double least, Diagnosis& d) {
   const Counterfactual replay(late);
-  const auto steady = [](const std::vector<Finding>& all) {
-    return std::all_of(all.begin(), all.end(), [](const Finding& f) { return f.pattern == Pattern::kSteady; });
-  };
+  // Wild steps may be clipped only where the fault is in most steps, not where it is the wild ones.
+  const auto in_most = [&](const Finding& f) { return 2 * f.affected.size() > late.steps(); };
+  const auto steady = [&](const std::vector<Finding>& all) { return std::all_of(all.begin(), all.end(), in_most); };
   const auto repairs = [](const std::vector<Finding>& all) {
     std::vector<Repair> r;
     for (const Finding& f : all) r.push_back({f.rank, f.signal});
     return r;
   };
-  const auto alone = [&](const Finding& f) { return replay.gain(repairs({f}), f.pattern == Pattern::kSteady); };
+  const auto alone = [&](const Finding& f) { return replay.gain(repairs({f}), in_most(f)); };
   std::sort(findings.begin(), findings.end(), [&](const Finding& a, const Finding& b) {
     return a.mean_excess_ms(late.steps()) > b.mean_excess_ms(late.steps());
   });
@@ -198,7 +201,7 @@ Diagnosis judge(const Window& window, const RunFacts& facts, std::span<const Dev
     by_rank[f.rank].push_back(std::move(f));
   std::vector<Finding> findings;
   for (auto& [rank, all] : by_rank)
-    for (Finding& f : of_rank(window, late, std::move(all))) findings.push_back(std::move(f));
+    for (Finding& f : of_rank(late, std::move(all))) findings.push_back(std::move(f));
   judge_costs(window, late, facts, devices, std::move(findings), least, d);
   if (d.verdicts.empty()) judge_changing_ranks(window, late, facts, d);
   std::sort(d.verdicts.begin(), d.verdicts.end(),

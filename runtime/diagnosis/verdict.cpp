@@ -63,9 +63,9 @@ const char* plain_words(Cause cause) {
     case Cause::kUnequalWork:
       return "has more to compute and needs";
     case Cause::kCoreContention:
-      return "shares its core with another process and needs";
+      return "is ready to run but others have its core for";
     case Cause::kStopped:
-      return "stands still, neither running nor ready, and needs";
+      return "stands still, neither running nor ready, for";
     case Cause::kMemoryBandwidth:
       return "lacks memory bandwidth and computes";
     case Cause::kSlowDevice:

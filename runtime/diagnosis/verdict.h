@@ -45,7 +45,7 @@ struct Verdict {
   double own_ms = 0, peers_ms = 0;  // per affected step, in the cause's class(es)
   double cost_ms = 0;               // per step of the job, by replay; the costs of a diagnosis sum to what all cost
   std::optional<double> mfu_points;
-  int times_seen = 1;     // looks in a row with this rank and cause (StragglerDetector)
+  int times_seen = 1;                 // looks in a row with this rank and cause (StragglerDetector)
   double confidence = 0;              // 0..1: 1 - p, times persistence, times agreement of the peers' own records
   std::vector<std::string> evidence;  // numbers as text, strongest first
   std::string blame;                  // path from the rank that waits most; empty: nobody recorded whom it waited for
