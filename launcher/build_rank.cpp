@@ -3,9 +3,13 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <cstdlib>
+
 #include "kernels/cpu/cpu_device.h"
 #include "launcher/checkpoint_model.h"
+#include "launcher/failure.h"
 #include "launcher/plan_text.h"
+#include "launcher/rank_files.h"
 #include "models/hf_names.h"
 #include "models/hf_weights.h"
 #include "models/init.h"
@@ -38,7 +42,22 @@ CommOptions comm_options(const Config& config) {
                                        : Transport::kAuto;
   options.timeout = std::chrono::seconds(config.comm.timeout_s);
   options.check = config.comm.check;
+  options.init_timeout = std::chrono::seconds(config.comm.init_timeout_s);
+  options.last_words = [](const Error& error) {
+    try {
+      throw error;
+    } catch (...) {
+      report_current_exception("join the job");
+    }
+  };
+  const char* ranks = std::getenv(kRankFolderVariable);  // attempt-K/ranks
+  const bool launched = ranks != nullptr && *ranks != '\0';
+  options.recorder_folder = launched ? std::filesystem::path(ranks).parent_path() : config.run_folder();
   return options;
+}
+
+Deadline checkpoint_deadline(const Config& config) {
+  return {std::chrono::seconds(config.comm.checkpoint_timeout_s), "comm.checkpoint_timeout_s"};
 }
 
 int threads_of_rank(const ProcessPlace& place) {

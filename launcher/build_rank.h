@@ -24,6 +24,8 @@ struct RankObjects {
 };
 
 CommOptions comm_options(const Config& config);
+// Of collectives while files are written or read.
+Deadline checkpoint_deadline(const Config& config);
 // Threads of this rank: its own cores when it is bound to some, else its share of the host's.
 int threads_of_rank(const ProcessPlace& place);
 // For token files without a tokenizer named: one that refuses text.

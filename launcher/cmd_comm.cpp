@@ -11,6 +11,7 @@ namespace {
 
 constexpr Command kTools[] = {
     {"bench", "bandwidth and latency of collectives and links, checked", cmd_comm_bench, Visibility::kListed},
+    {"recorder", "what every rank of a failed job called last", cmd_comm_recorder, Visibility::kListed},
 };
 
 void print_help() {

@@ -23,6 +23,7 @@ int run_command_line(Arguments arguments);
 
 int cmd_comm(Arguments arguments);
 int cmd_comm_bench(Arguments arguments);
+int cmd_comm_recorder(Arguments arguments);
 int cmd_config_docs(Arguments arguments);
 int cmd_eval(Arguments arguments);
 int cmd_export(Arguments arguments);

@@ -69,7 +69,9 @@ int run_rank(Communicator& world, const RankPhase& phase, const std::function<in
     return body();
   } catch (...) {
     const int code = report_current_exception(phase.name);
-    world.abort("rank " + std::to_string(world.rank()) + " on " + short_host_name() + " failed in " + phase.name);
+    // A stop was agreed by all ranks and is no failure: nobody needs waking.
+    if (code != exit_code(ErrorKind::kStopped))
+      world.abort("rank " + std::to_string(world.rank()) + " on " + short_host_name() + " failed in " + phase.name);
     leave_failed(code);
   }
 }

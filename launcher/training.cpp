@@ -147,6 +147,7 @@ void train(const TrainingInput& input, RankObjects& rank, RankPhase& phase) {
   options.eval_every = config.eval.every;
   options.checkpoint_every = config.checkpoint.every;
   options.checkpoint_keep = config.checkpoint.keep;
+  options.checkpoint_deadline = checkpoint_deadline(config);
   options.checkpoint_at_end = config.checkpoint.at_end;
   options.flops_per_token = flops_per_token(
       flops_shape(rank.setup.model, rank.setup.seq_len, rank.model->parameter_count()), FlopsConvention::kCausal);
@@ -172,6 +173,7 @@ void train(const TrainingInput& input, RankObjects& rank, RankPhase& phase) {
     rank.device->ops().weights_changed();
   } else {
     phase.name = "load model";
+    const DeadlineScope deadline(rank.mesh->world(), checkpoint_deadline(config));
     initialise_weights(rank, config);
   }
   phase.name = "train";

@@ -149,6 +149,7 @@ void Trainer::save() {
   state_.adam_step = parts_.optimizer.updates();
   state_.loss_scale = parts_.scaler.scale();
   state_.loss_scale_good_steps = parts_.scaler.good_steps();
+  const DeadlineScope deadline(parts_.mesh.world(), options_.checkpoint_deadline);
   parts_.checkpoints.save(state_, parts_.model.store(), parts_.optimizer.state(), parts_.mesh,
                           options_.checkpoint_keep, options_.notes);
   saved_step_ = state_.step;

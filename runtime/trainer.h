@@ -52,6 +52,7 @@ struct TrainerOptions {
   std::int64_t eval_every = 0;        // 0: at the end only
   std::int64_t checkpoint_every = 0;  // 0: at the end and on a stop only
   std::int64_t checkpoint_keep = 3;
+  Deadline checkpoint_deadline;  // of collectives while one is saved or loaded: ranks wait there for the file system
   bool checkpoint_at_end = true;
   double flops_per_token = 0;
   std::optional<double> peak_flops_per_device;             // none: no MFU

@@ -8,6 +8,7 @@
 namespace drivetrain {
 
 void Trainer::resume(const std::filesystem::path& checkpoint) {
+  const DeadlineScope deadline(parts_.mesh.world(), options_.checkpoint_deadline);
   state_ = load_checkpoint(checkpoint, parts_.model.store(), parts_.optimizer.state(), parts_.mesh);
   parts_.optimizer.set_updates(state_.adam_step);
   parts_.scaler.restore(state_.loss_scale, state_.loss_scale_good_steps);

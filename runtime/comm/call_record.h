@@ -29,10 +29,10 @@ const char* name(CollectiveOp op);
 const char* name(ReduceOp op);
 
 struct CallRecord {
-  std::uint64_t sequence = 0;    // number of this call in its group, from 1
-  std::int64_t count = 0;        // elements of one share: all of x, one rank's part of a gather, scatter or exchange
-  std::int64_t arrival_ns = 0;   // steady clock
-  std::int32_t root = -1;  // of a send or recv: the other rank
+  std::uint64_t sequence = 0;   // number of this call in its group, from 1
+  std::int64_t count = 0;       // elements of one share: all of x, one rank's part of a gather, scatter or exchange
+  std::int64_t arrival_ns = 0;  // steady clock
+  std::int32_t root = -1;       // of a send or recv: the other rank
   CollectiveOp op = CollectiveOp::kNone;
   DType dtype = DType::kU8;
   ReduceOp reduce = ReduceOp::kSum;

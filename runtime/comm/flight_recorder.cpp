@@ -1,10 +1,6 @@
 #include "runtime/comm/flight_recorder.h"
 
-#include <algorithm>
 #include <bit>
-#include <cstdio>
-
-#include "runtime/comm/host_wait.h"
 
 namespace drivetrain {
 namespace {
@@ -111,19 +107,6 @@ std::optional<FlightEntry> newest_flight_entry(const FlightLog& log) {
   for (std::uint64_t i = end; i > 0 && i + 4 > end; --i)
     if (const auto entry = entry_at(log, i - 1)) return entry;
   return std::nullopt;
-}
-
-std::string describe_newest(const FlightLog& log) {
-  const auto entry = newest_flight_entry(log);
-  if (!entry) return "no collective yet";
-  std::string text = entry->call().describe() + " #" + std::to_string(entry->sequence);
-  for (const FlightGroup& group : flight_groups(log))
-    if (group.id == entry->group) text += std::string(" in ") + group.text.data();
-  const std::int64_t since_ns = entry->finished() ? entry->end_ns : entry->arrival_ns;
-  std::array<char, 48> when{};
-  std::snprintf(when.data(), when.size(), ", %s %.1f s ago", entry->finished() ? "done" : "begun",
-                static_cast<double>(std::max<std::int64_t>(0, steady_now_ns() - since_ns)) * 1e-9);
-  return text + when.data();
 }
 
 }  // namespace drivetrain

@@ -78,8 +78,5 @@ class FlightRecorder {
 std::vector<FlightEntry> flight_entries(const FlightLog& log);
 std::vector<FlightGroup> flight_groups(const FlightLog& log);
 std::optional<FlightEntry> newest_flight_entry(const FlightLog& log);
-// "all_reduce(f32[8], sum) #12 in group {0, 2} of the world, begun 3.2 s ago", "barrier() #3 in ..., done 0.1 s ago", or
-// "no collective yet".
-std::string describe_newest(const FlightLog& log);
 
 }  // namespace drivetrain

@@ -108,12 +108,12 @@ void HostGroup::look_around(const Counter& awaited, std::uint32_t target, int pe
 }
 
 std::string HostGroup::absent(std::uint32_t target, int peer) const {
-  std::string s;
+  std::vector<int> awaited;
   for (int r = 0; r < size(); ++r) {
     const bool late = peer >= 0 ? r == peer : !counter(r, target).reached(target);
-    if (late) s += (s.empty() ? "" : ", ") + world_->describe_member(member(r));
+    if (late) awaited.push_back(world_->world_rank(member(r)));
   }
-  return s;
+  return world_->name_absent(awaited);
 }
 
 void HostGroup::fail_mismatch(int other) const {

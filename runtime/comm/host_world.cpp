@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdio>
 #include <cstring>
 #include <utility>
 
+#include "runtime/comm/flight_file.h"
 #include "runtime/comm/host_wait.h"
 #include "runtime/comm/process_info.h"
 
@@ -100,15 +102,47 @@ Deadline HostWorld::set_deadline(Deadline deadline) {
 }
 
 void HostWorld::fail(ErrorKind kind, const std::string& reason) noexcept {
+  if (!mark_failed(kind, reason)) return;
+  if (on_failure_) on_failure_(kind, reason);
+  write_recorders(reason);  // after the others know: a file system may take its time
+}
+
+void HostWorld::take_failure(ErrorKind kind, const std::string& reason) noexcept {
+  if (mark_failed(kind, reason)) write_recorders(reason);
+}
+
+bool HostWorld::mark_failed(ErrorKind kind, const std::string& reason) noexcept {
   if (session_) session_->spoil();
   std::uint32_t expected = WorldBlock::kFine;
-  if (!header().failed.compare_exchange_strong(expected, WorldBlock::kWriting)) return;
+  if (!header().failed.compare_exchange_strong(expected, WorldBlock::kWriting)) return false;
   header().failure_kind = static_cast<std::uint32_t>(kind);
   const std::size_t n = std::min(reason.size(), WorldBlock::kReasonBytes - 1);
   std::memcpy(header().reason, reason.data(), n);
   header().reason[n] = '\0';
   header().failed.store(WorldBlock::kFailed, std::memory_order_release);
-  if (on_failure_) on_failure_(kind, reason);
+  return true;
+}
+
+void HostWorld::write_recorders(const std::string& reason) const noexcept {
+  if (options_.recorder_file.empty()) return;
+  try {
+    FlightFile file;
+    file.host = options_.host;
+    file.reason = reason;
+    file.wall_ns =
+        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
+            .count();
+    file.steady_ns = steady_now_ns();
+    for (int i = 0; i < size(); ++i) {
+      const FlightLog& log = slot(i).flight;
+      file.ranks.push_back(
+          {world_rank(i), slot(i).pid, state_of(i), log.calls.load(), flight_groups(log), flight_entries(log)});
+    }
+    write_flight_file(options_.recorder_file, file);
+  } catch (const std::exception& error) {
+    // The failure itself matters more; it goes on without its record.
+    std::fprintf(stderr, "drivetrain: the flight recorder was not written: %s\n", error.what());
+  }
 }
 
 void HostWorld::throw_failure() const {
@@ -117,15 +151,52 @@ void HostWorld::throw_failure() const {
 }
 
 std::string HostWorld::describe_member(int host_index) const {
-  const WorldSlot& s = slot(host_index);
-  return "rank " + std::to_string(s.world_rank) + " (host " + options_.host + ", pid " + std::to_string(s.pid) +
-         ", " + state_of(host_index) + ", last call " + describe_newest(s.flight) + ')';
+  return report(host_index).describe();
 }
 
-std::string HostWorld::state_of(int host_index) const {
+RankReport HostWorld::report(int host_index) const {
+  RankReport report = report_of(slot(host_index).flight);
+  report.world_rank = world_rank(host_index);
+  report.pid = slot(host_index).pid;
+  report.state = state_of(host_index);
+  options_.host.copy(report.host.data(), report.host.size() - 1);
+  return report;
+}
+
+std::vector<RankReport> HostWorld::survey() const {
+  return survey_ ? survey_() : reports();
+}
+
+std::vector<RankReport> HostWorld::reports() const {
+  std::vector<RankReport> all;
+  for (int i = 0; i < size(); ++i) all.push_back(report(i));
+  return all;
+}
+
+RankState HostWorld::state_of(int host_index) const {
   const WorldSlot& s = slot(host_index);
-  if (s.left.load(std::memory_order_acquire) != 0) return "left the job";
-  return name(process_state(s.pid, s.start_time));
+  if (s.left.load(std::memory_order_acquire) != 0) return RankState::kLeft;
+  switch (process_state(s.pid, s.start_time)) {
+    case ProcessState::kRunning:
+      return RankState::kRunning;
+    case ProcessState::kStopped:
+      return RankState::kStopped;
+    case ProcessState::kGone:
+      return RankState::kGone;
+    case ProcessState::kUnknown:
+      break;
+  }
+  return RankState::kUnknown;
+}
+
+int HostWorld::find_dead_successor() const {
+  for (int d = 1; d < size(); ++d) {
+    const int i = (self_ + d) % size();
+    const RankState state = state_of(i);
+    if (state == RankState::kGone) return i;
+    if (state == RankState::kRunning || state == RankState::kStopped) return -1;
+  }
+  return -1;
 }
 
 bool HostWorld::alive(int host_index) const {

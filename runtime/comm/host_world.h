@@ -13,6 +13,7 @@
 #include "kernels/error.h"
 #include "runtime/comm/host_layout.h"
 #include "runtime/comm/job_session.h"
+#include "runtime/comm/rank_report.h"
 
 namespace drivetrain {
 
@@ -21,9 +22,10 @@ struct HostOptions {
   std::chrono::milliseconds life_check{250};  // between two looks at the peers while waiting
   // kEverywhere: every address is valid on every rank (threads). kSymmetric: only symmetric allocations are.
   enum class Reach { kEverywhere, kSymmetric } reach = Reach::kSymmetric;
-  bool check = true;  // compare the calls of the members; off: only meet
-  std::string host;   // in messages; empty: the name of this machine
-  int job_ranks = 0;  // of all hosts; 0: this host is the job
+  bool check = true;          // compare the calls of the members; off: only meet
+  std::string recorder_file;  // where a failure writes the flight recorders; empty: nowhere
+  std::string host;           // in messages; empty: the name of this machine
+  int job_ranks = 0;          // of all hosts; 0: this host is the job
   // Ordinary memory from so many bytes on is read by the kernel, where it lets us; smaller messages are staged faster.
   std::size_t copy_from_bytes = std::size_t{512} << 10;
   std::size_t staging_bytes = std::size_t{256} << 10;  // per rank and window, for memory that peers cannot reach
@@ -81,8 +83,11 @@ class HostWorld {
   }
   FlightRecorder& recorder() { return recorder_; }
 
-  // First failure wins; later ones are dropped. Everybody's pending and later collectives throw it.
+  // First failure wins; later ones are dropped. Everybody's pending and later collectives throw it. The rank that is
+  // first writes the flight recorders of this host.
   void fail(ErrorKind kind, const std::string& reason) noexcept;
+  // The same without telling other hosts: they told us.
+  void take_failure(ErrorKind kind, const std::string& reason) noexcept;
   bool failed() const { return header().failed.load(std::memory_order_acquire) == WorldBlock::kFailed; }
   [[noreturn]] void throw_failure() const;
   void check() const {
@@ -91,6 +96,18 @@ class HostWorld {
 
   // "rank 2 (host node1, pid 77, stopped, last call barrier() #12 in group {0, 2} of the world, done 3.2 s ago)".
   std::string describe_member(int host_index) const;
+  RankReport report(int host_index) const;
+  std::vector<RankReport> reports() const;  // of this host
+  // Of every rank that can be asked: of this host, or what set_survey() says.
+  std::vector<RankReport> survey() const;
+  void set_survey(std::function<std::vector<RankReport>()> f) { survey_ = std::move(f); }
+  // Who keeps these world ranks' collective from finishing (rank_report.h). Asks other hosts; takes at most seconds.
+  std::string name_absent(const std::vector<int>& awaited) const {
+    return drivetrain::name_absent(awaited, survey());
+  }
+  // A member of this host whose process died without leaving, -1 for none. Looks at the members after this one up to
+  // the first that lives, so that all ranks together look at everybody.
+  int find_dead_successor() const;
   // This rank takes part in nothing more.
   void leave() noexcept { slot(self_).left.store(1, std::memory_order_release); }
   // False once the member has left or its process is gone (or a zombie). True where it cannot be told.
@@ -104,7 +121,10 @@ class HostWorld {
   };
   WorldBlock& header() const { return *reinterpret_cast<WorldBlock*>(block_.data); }
   WorldSlot& slot(int host_index) const;
-  std::string state_of(int host_index) const;
+  RankState state_of(int host_index) const;
+  // False if there was a failure before.
+  bool mark_failed(ErrorKind kind, const std::string& reason) noexcept;
+  void write_recorders(const std::string& reason) const noexcept;
 
   std::shared_ptr<JobSession> session_;
   std::shared_ptr<BlockFactory> blocks_;
@@ -116,6 +136,7 @@ class HostWorld {
   FlightTransport transport_;
   std::function<void(ErrorKind, const std::string&)> on_failure_;
   std::function<void()> on_wait_;
+  std::function<std::vector<RankReport>()> survey_;
   mutable std::mutex mutex_;  // of everything below: other threads of the rank may set it
   Deadline deadline_;
   std::map<std::uint32_t, Allocation> allocations_;

@@ -4,6 +4,7 @@
 #include <list>
 
 #include "runtime/comm/arithmetic.h"
+#include "runtime/comm/blocking_deadline.h"
 #include "runtime/comm/host_wait.h"
 #include "runtime/comm/mpi_check.h"
 #include "runtime/comm/mpi_group.h"
@@ -76,10 +77,7 @@ class MpiCommunicator final : public AgreeingCommunicator {
   std::unique_ptr<Communicator> split(int color, int key) override;
   Buffer symmetric_buffer(Device& device, std::size_t bytes) override;
   std::int64_t agree(CallRecord& call) override;
-  std::uint32_t become_part(Recording recording) override {
-    group_->set_recording(recording);
-    return group_->id();
-  }
+  std::uint32_t become_part(Recording recording) override { return group_->become_part(recording); }
   Deadline set_deadline(Deadline deadline) override { return group_->world().host().set_deadline(deadline); }
   void abort(const std::string& reason) noexcept override { group_->world().fail(ErrorKind::kComm, reason); }
 
@@ -310,6 +308,9 @@ std::unique_ptr<Communicator> MpiCommunicator::split(int color, int key) {
   CallRecord record = make_record(CollectiveOp::kSplit, DType::kU8, 0);
   enter(record, {});
   static_cast<void>(finished(record, 0));
+  const Deadline deadline = group_->world().host().deadline();
+  BlockingDeadline guard("split() of " + group_->describe(), deadline.limit, deadline.key, {});
+  guard.phase("MPI_Comm_split");
   MPI_Comm part = MPI_COMM_NULL;
   check_mpi(MPI_Comm_split(group_->comm(), color < 0 ? MPI_UNDEFINED : color, key, &part), "MPI_Comm_split");
   if (part == MPI_COMM_NULL) return nullptr;

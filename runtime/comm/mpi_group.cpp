@@ -57,6 +57,13 @@ std::string MpiGroup::describe(const CallRecord& call) const {
   return s;
 }
 
+std::uint32_t MpiGroup::become_part(Recording recording) {
+  constexpr std::uint32_t kLarger = 0x40000000u;
+  recording_ = recording;
+  world_->host().name_group(id_ | kLarger, size(), describe());
+  return id_ | kLarger;
+}
+
 void MpiGroup::note_message(CallRecord& call) const {
   if (recording_ != Recording::kNothing) world_->host().note_call(id_, call, FlightTransport::kMpi);
 }
@@ -151,17 +158,13 @@ void MpiGroup::wait(std::vector<Transfer>& list, const CallRecord& call) {
       if (since_ns == 0) since_ns = now_ns;
       const Deadline deadline = world_->host().deadline();
       if (now_ns - since_ns < std::chrono::nanoseconds(deadline.limit).count()) continue;
-      std::string absent;
-      std::vector<bool> named(ranks_.size());
-      for (const Transfer& transfer : list) {
-        const auto peer = static_cast<std::size_t>(transfer.peer);
-        if (transfer.request == MPI_REQUEST_NULL || named[peer]) continue;
-        named[peer] = true;
-        absent += (absent.empty() ? "" : ", ") + world_->describe_rank(world_rank(transfer.peer));
-      }
+      std::vector<int> awaited;
+      for (const Transfer& transfer : list)
+        if (transfer.request != MPI_REQUEST_NULL) awaited.push_back(world_rank(transfer.peer));
       fail(ErrorKind::kHang, describe(call) + " did not finish within its deadline of " +
-                                 std::to_string(deadline.limit.count()) + " ms; absent: " + absent + ". Raise " +
-                                 deadline.key + " if this is expected");
+                                 std::to_string(deadline.limit.count()) +
+                                 " ms; absent: " + world_->host().name_absent(awaited) + ". Raise " + deadline.key +
+                                 " if this is expected");
     }
   } catch (const Error& error) {
     give_up(list);

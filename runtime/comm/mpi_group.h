@@ -32,7 +32,8 @@ class MpiGroup {
   std::string describe() const;
   std::string describe(const CallRecord& call) const;  // as HostGroup's
   std::uint32_t id() const { return id_; }  // equal on all members, unlike that of any other group of theirs
-  void set_recording(Recording recording) { recording_ = recording; }
+  // Returns the number under which the larger communicator, whose calls have numbers of their own, is recorded.
+  std::uint32_t become_part(Recording recording);
   void note_message(CallRecord& call) const;
   void note_end(const CallRecord& call, const CollectiveTiming& timing) const {
     world_->host().note_end(call, timing);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/comm/blocking_deadline.h"
 #include "runtime/comm/hierarchical_comm.h"
 #include "runtime/comm/host_bootstrap.h"
 #include "runtime/comm/mpi_comm.h"
@@ -56,7 +57,7 @@ std::unique_ptr<HostCommunicator> open_host(const std::shared_ptr<MpiSession>& s
 
 // For ranks that do not share memory for their data: who is on this host and what they called last, still in shared
 // memory. Where there is none, each rank knows only itself.
-std::shared_ptr<HostWorld> open_board(const std::shared_ptr<MpiSession>& session, const HostOptions& options) {
+std::shared_ptr<HostWorld> open_board(const std::shared_ptr<MpiSession>& session, HostOptions options) {
   auto blocks = make_shm_blocks();
   std::vector<int> ranks = session->host_ranks();
   int self = index_on_host(*session);
@@ -79,6 +80,9 @@ std::shared_ptr<HostWorld> open_board(const std::shared_ptr<MpiSession>& session
     BlockTicket ticket;
     ranks = {session->rank()};
     self = 0;
+    if (!options.recorder_file.empty())  // each rank of the host its own
+      options.recorder_file.replace(options.recorder_file.size() - 4, 4,
+                                    "-rank-" + std::to_string(ranks[0]) + ".bin");
     block = blocks->create(world_block_bytes(1), ticket);
   }
   return std::make_shared<HostWorld>(blocks, std::move(block), std::move(ranks), self, options, session);
@@ -89,7 +93,10 @@ std::shared_ptr<HostWorld> open_board(const std::shared_ptr<MpiSession>& session
 std::unique_ptr<Communicator> open_world(const CommOptions& options) {
   const ProcessPlace place = process_place();
   if (place.world_size == 1 && options.transport != Transport::kMpi) return make_self_communicator();
+  BlockingDeadline deadline("joining the job", options.init_timeout, "comm.init_timeout_s", options.last_words);
+  deadline.phase("MPI_Init");
   const auto session = std::make_shared<MpiSession>();
+  deadline.phase("the first exchange between the ranks");
   if (session->rank() != place.world_rank || session->size() != place.world_size)
     throw Error(ErrorKind::kComm, "the launcher started rank " + std::to_string(place.world_rank) + " of " +
                                       std::to_string(place.world_size) + ", but MPI says rank " +
@@ -109,6 +116,8 @@ std::unique_ptr<Communicator> open_world_of(std::shared_ptr<MpiSession> session,
   host_options.timeout = options.timeout;
   host_options.check = options.check;
   host_options.host = session->host_label();
+  if (!options.recorder_folder.empty())
+    host_options.recorder_file = options.recorder_folder + "/recorder-" + host_options.host + ".bin";
   host_options.job_ranks = session->size();
   if (options.transport == Transport::kMpi)
     return make_mpi_communicator(MpiWorld::open(session, open_board(session, host_options)));

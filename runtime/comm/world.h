@@ -6,6 +6,7 @@
 // process with abort_world(code), so that the launcher stops the other ranks and reports the code.
 #pragma once
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -23,6 +24,13 @@ struct CommOptions {
   // Compare operation, count, type, root and sequence number of every call across its ranks, and raise on all of them
   // when they differ. Off: ranks that disagree compute garbage or run into the deadline.
   bool check = true;
+  // Joining the job (MPI_Init and the steps after it) cannot be interrupted: when it takes longer, last_words, if any,
+  // is told the error, else stderr, and the process ends with the error's exit code.
+  std::chrono::seconds init_timeout{300};
+  std::function<void(const Error&)> last_words;
+  // Where the first rank of a host that fails leaves the flight recorders of all ranks there, as recorder-<host>.bin,
+  // for `drivetrain comm recorder`. Empty: nowhere.
+  std::string recorder_folder;
 };
 
 // Where this process stands in the job, read from the environment (Open MPI, Slurm/PMIx); {0, 1, 0, 1} alone.

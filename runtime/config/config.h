@@ -82,6 +82,8 @@ struct Config {
     std::string transport = "auto";  // auto | shm | mpi | host
     bool check = true;
     std::int64_t timeout_s = 300;
+    std::int64_t init_timeout_s = 300;
+    std::int64_t checkpoint_timeout_s = 1800;
   } comm;
   struct Telemetry {
     std::int64_t every = 1;         // steps between lines

@@ -7,6 +7,8 @@
 #include <memory>
 #include <thread>
 
+#include "runtime/comm/rank_report.h"
+
 namespace drivetrain {
 namespace {
 
@@ -21,7 +23,7 @@ CallRecord call_number(std::uint64_t sequence) {
 TEST(FlightRecorder, KeepsTheNewestCallsInOrderWithTheirTimes) {
   const auto log = std::make_unique<FlightLog>();
   FlightRecorder recorder(*log);
-  EXPECT_EQ(describe_newest(*log), "no collective yet");
+  EXPECT_EQ(describe_newest(*log), "none yet");
   recorder.name_group(7, 2, "group {0, 2} of the world");
   const std::uint64_t calls = kFlightEntries + 100;
   for (std::uint64_t i = 1; i <= calls; ++i) {
@@ -61,30 +63,27 @@ TEST(FlightRecorder, TheEndOfACallLongOverwrittenChangesNothing) {
 
 TEST(FlightRecorder, AReaderBesideTwoWritersSeesWholeEntriesOnly) {
   const auto log = std::make_unique<FlightLog>();
-  std::atomic<int> writing{2};
+  std::atomic<bool> reading{true};
   const auto write = [&](std::uint32_t group) {
     FlightRecorder recorder(*log);
-    for (std::uint64_t i = 1; i <= 20000; ++i) {
+    for (std::uint64_t i = 1; reading; ++i) {
       CallRecord call = call_number(i);
       recorder.begin(group, call, FlightTransport::kThreads);
       recorder.end(call, 1, 2, 3);
     }
-    --writing;
   };
   std::thread one(write, 1), two(write, 2);
-  std::size_t seen = 0;
-  while (writing > 0) {
+  for (std::size_t seen = 0; seen < 20 * kFlightEntries;) {
     for (const FlightEntry& e : flight_entries(*log)) {
       ++seen;
-      ASSERT_EQ(e.count, static_cast<std::int64_t>(3 * e.sequence));
-      ASSERT_EQ(e.arrival_ns, static_cast<std::int64_t>(5 * e.sequence));
-      ASSERT_TRUE(e.group == 1 || e.group == 2);
+      EXPECT_EQ(e.count, static_cast<std::int64_t>(3 * e.sequence));
+      EXPECT_EQ(e.arrival_ns, static_cast<std::int64_t>(5 * e.sequence));
+      EXPECT_TRUE(e.group == 1 || e.group == 2);
     }
   }
+  reading = false;
   one.join();
   two.join();
-  EXPECT_GT(seen, 0u);
-  EXPECT_EQ(log->calls.load(), 40000u);
 }
 
 }  // namespace
