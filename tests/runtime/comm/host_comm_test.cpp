@@ -213,7 +213,7 @@ TEST(HostComm, ADeadlineScopeHoldsForEveryGroupOfTheWorldAndEnds) {
   const auto said = errors_of_ranks(2, options, [](Communicator& world) {
     const auto pair = world.split(0, 0);
     const auto late = [&] {
-      if (world.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+      if (world.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(1500));
       pair->barrier();
     };
     {
