@@ -36,7 +36,8 @@ struct CallRecord {
   CollectiveOp op = CollectiveOp::kNone;
   DType dtype = DType::kU8;
   ReduceOp reduce = ReduceOp::kSum;
-  std::uint32_t flight = 0;  // number of the call in its rank's flight recorder, 0: not recorded
+  std::int32_t last_rank = -1;  // member that arrived last; known once entered, -1: not even then
+  std::uint32_t flight = 0;     // number of the call in its rank's flight recorder, 0: not recorded
 
   bool same_call(const CallRecord& other) const;
   // "all_reduce(f32[8], sum)", "broadcast(bf16[4], root 1)", "send(f32[2], to 3)"

@@ -25,6 +25,7 @@ struct CollectiveTiming {
   std::int64_t last_arrival_ns = 0;  // the last rank of the group entered; 0 where the transport cannot tell
   std::int64_t end_ns = 0;           // done on this rank
   std::int64_t bytes = 0;
+  int last_rank = -1;  // of the group: who arrived last; -1 where the transport cannot tell
 };
 
 // A collective in flight. wait() makes the compute lane wait for it; on the CPU it is already done.
@@ -43,6 +44,7 @@ class Work {
     if (state_) state_->wait();
   }
   CollectiveTiming timing() const { return state_ ? state_->timing() : timing_; }
+  bool pending() const { return state_ != nullptr; }  // false: over when the call returned
 
  private:
   std::shared_ptr<State> state_;

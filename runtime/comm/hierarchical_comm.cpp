@@ -59,12 +59,16 @@ void HierarchicalCommunicator::agree(CallRecord& record) {
   // Equal on every host and equal along every rail is equal everywhere.
   CallRecord step = record;
   last_arrival_ns_ = host_->agree(step);
+  const int last_here = step.last_rank;
   last_arrival_ns_ = std::max(last_arrival_ns_, rail_->agree(step));
+  // Of another host only the member on this rail is seen; it knows for whom its host waited.
+  const int last_host = step.last_rank;
+  record.last_rank = last_host * host_->size() + (last_host == rail_->rank() ? last_here : host_->rank());
 }
 
 Work HierarchicalCommunicator::finished(const CallRecord& record, std::size_t bytes) const {
   const CollectiveTiming timing{record.arrival_ns, last_arrival_ns_, steady_now_ns(),
-                                static_cast<std::int64_t>(bytes)};
+                                static_cast<std::int64_t>(bytes), record.last_rank};
   host_->shared_world()->note_end(record, timing);
   return Work(timing);
 }

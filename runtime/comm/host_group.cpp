@@ -38,10 +38,13 @@ std::int64_t HostGroup::enter(CallRecord& call) {
   if (sequence_ == 1) cores_ = world_->cores();
   const CallCard& first = step(0, phase_).call;
   std::int64_t last = first.arrival_ns;
+  call.last_rank = 0;
   for (int r = 1; r < size(); ++r) {
     const CallCard& other = step(r, phase_).call;
     if (world_->options().check && !first.same_call(other)) fail_mismatch(r);
-    last = std::max(last, other.arrival_ns);
+    if (other.arrival_ns <= last) continue;
+    last = other.arrival_ns;
+    call.last_rank = r;
   }
   return last;
 }
@@ -65,7 +68,8 @@ void HostGroup::wait_for_all() {
 }
 
 CollectiveTiming HostGroup::leave(const CallRecord& call, std::int64_t last_arrival_ns, std::size_t bytes) {
-  const CollectiveTiming timing{call.arrival_ns, last_arrival_ns, steady_now_ns(), static_cast<std::int64_t>(bytes)};
+  const CollectiveTiming timing{call.arrival_ns, last_arrival_ns, steady_now_ns(), static_cast<std::int64_t>(bytes),
+                                call.last_rank};
   world_->note_end(call, timing);
   return timing;
 }

@@ -88,7 +88,7 @@ class MpiCommunicator final : public AgreeingCommunicator {
   Data enter(CallRecord& record, const Tensor& rider);
   Work finished(const CallRecord& record, std::size_t bytes) const {
     const CollectiveTiming timing{record.arrival_ns, last_arrival_ns_, steady_now_ns(),
-                                  static_cast<std::int64_t>(bytes)};
+                                  static_cast<std::int64_t>(bytes), record.last_rank};
     group_->note_end(record, timing);
     return Work(timing);
   }

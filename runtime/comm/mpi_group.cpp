@@ -84,7 +84,9 @@ std::int64_t MpiGroup::enter(CallRecord& call, std::span<const std::byte> rider)
     start_into(transfers_, card(from), sizeof call + kRiderBytes, from, Tag::kCall);
     start(transfers_, mine, bytes, to, Tag::kCall);
   }
+  blocked_on_ = rank_;
   finish();
+  call.last_rank = blocked_on_;
   const std::int64_t last_arrival_ns = size() > 1 ? steady_now_ns() : call.arrival_ns;
   if (world_->host().options().check) compare(call);
   return last_arrival_ns;
@@ -137,7 +139,10 @@ bool MpiGroup::test(std::vector<Transfer>& list) {
     int done = 0;
     check_mpi(MPI_Test(&transfer.request, &done, MPI_STATUS_IGNORE),
               "a transfer with rank " + std::to_string(world_rank(transfer.peer)));
-    if (!done) return false;
+    if (!done) {
+      blocked_on_ = transfer.peer;
+      return false;
+    }
   }
   list.clear();
   return true;

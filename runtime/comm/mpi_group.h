@@ -83,6 +83,7 @@ class MpiGroup {
   Recording recording_ = Recording::kAll;
   std::uint64_t sequence_ = 0;
   CallRecord current_;
+  int blocked_on_ = 0;  // whose transfer was the last that was not yet done
   std::vector<std::byte> cards_, scratch_;
   std::vector<Transfer> transfers_;
 };
