@@ -14,6 +14,7 @@
 #include "models/hf_weights.h"
 #include "models/init.h"
 #include "runtime/checkpoint/checkpoint.h"
+#include "runtime/ledger/ledger_device.h"
 
 namespace drivetrain {
 namespace {
@@ -90,6 +91,11 @@ RankObjects build_rank(const Config& config, std::unique_ptr<Communicator> world
   rank.threads = threads_of_rank(place);
   rank.device = make_cpu_device(rank.threads);
   rank.mesh = std::make_unique<Mesh>(std::move(world), rank.setup.mesh);
+  if (use == TransformerOptions::Use::kTraining) {
+    rank.ledger = std::make_unique<StepLedger>();
+    rank.device = std::make_unique<LedgerDevice>(std::move(rank.device), *rank.ledger);
+    rank.mesh->observe(*rank.ledger);
+  }
   rank.tokenizer = open_tokenizer(config);
   std::size_t arena_bytes = 0;
   if (use == TransformerOptions::Use::kTraining) {

@@ -8,6 +8,7 @@
 #include "launcher/run_setup.h"
 #include "runtime/comm/world.h"
 #include "runtime/data/tokenizer.h"
+#include "runtime/ledger/step_ledger.h"
 #include "runtime/mesh.h"
 
 namespace drivetrain {
@@ -16,6 +17,7 @@ struct RankObjects {
   RunSetup setup;
   MemoryPlan plan;  // of training; zero for inference
   int threads = 1;
+  std::unique_ptr<StepLedger> ledger;  // of training; device and mesh charge to it
   std::unique_ptr<Device> device;
   std::unique_ptr<Mesh> mesh;
   std::unique_ptr<Tokenizer> tokenizer;

@@ -18,6 +18,7 @@ constexpr Command kCommands[] = {
     {"generate", "continue a text", cmd_generate, Visibility::kListed},
     {"export", "a checkpoint as a Hugging Face folder", cmd_export, Visibility::kListed},
     {"plan", "parameters, FLOPs and memory of a run", cmd_plan, Visibility::kListed},
+    {"ledger", "where the time of each step of a run went", cmd_ledger, Visibility::kListed},
     {"comm", "measure and inspect the collectives", cmd_comm, Visibility::kListed},
     {"config-docs", "print docs/config.md", cmd_config_docs, Visibility::kHidden},
     {"rank-exec", "what mpirun starts for every rank", cmd_rank_exec, Visibility::kHidden},

@@ -28,6 +28,7 @@ int cmd_config_docs(Arguments arguments);
 int cmd_eval(Arguments arguments);
 int cmd_export(Arguments arguments);
 int cmd_generate(Arguments arguments);
+int cmd_ledger(Arguments arguments);
 int cmd_plan(Arguments arguments);
 int cmd_train(Arguments arguments);
 int cmd_launch(Arguments arguments);

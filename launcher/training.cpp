@@ -1,5 +1,6 @@
 #include "launcher/training.h"
 
+#include <chrono>
 #include <cmath>
 #include <fstream>
 #include <iostream>
@@ -63,6 +64,22 @@ void write_resolved_config(const TrainingInput& input) {
   if (!out) throw Error(ErrorKind::kIo, file.string() + ": cannot be written");
 }
 
+LedgerInfo ledger_info(const RankObjects& rank, double flops_per_token, const Peak& peak) {
+  const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
+  return {.world_rank = rank.mesh->world().rank(),
+          .world_size = rank.mesh->world().size(),
+          .dp = rank.setup.mesh.dp,
+          .tp = rank.setup.mesh.tp,
+          .threads = rank.threads,
+          .flops_per_token = flops_per_token,
+          .peak_flops = peak.flops.value_or(0),
+          .steady_ns = steady_ns(),
+          .unix_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(since_epoch).count(),
+          .compute = name(rank.setup.transformer.compute),
+          .host = short_host_name(),
+          .device = rank.device->description()};
+}
+
 void announce(const RankObjects& rank, const Dataset& data, std::int64_t steps, const Peak& peak) {
   log_info(rank.model->description());
   log_info("layout: dp " + std::to_string(rank.setup.mesh.dp) + " x tp " + std::to_string(rank.setup.mesh.tp) + ", " +
@@ -116,7 +133,6 @@ void train(const TrainingInput& input, RankObjects& rank, RankPhase& phase) {
   GradReducer grads(rank.model->store(), *rank.mesh, *rank.device, rank.setup.wire);
   AdamW optimizer(*rank.device, rank.model->store(), *rank.mesh, rank.setup.optimizer);
   LossScaler scaler = loss_scaler(config);
-  StepLedger ledger;
   CheckpointFolder checkpoints(folder / "checkpoints");
   std::optional<Evaluator> evaluator;
   if (eval_data)
@@ -133,9 +149,6 @@ void train(const TrainingInput& input, RankObjects& rank, RankPhase& phase) {
   phase.name = "start telemetry";
   const ProcessPlace place = process_place();
   RunTelemetry telemetry(folder, config.telemetry, {world_rank, place.local_rank, place.local_size, rank.threads});
-  char ledger_name[32];
-  std::snprintf(ledger_name, sizeof(ledger_name), "rank-%05d.bin", world_rank);
-  LedgerFile ledger_file(folder / "ledger" / ledger_name, world_rank);
 
   TrainerOptions options;
   options.steps = steps;
@@ -152,11 +165,12 @@ void train(const TrainingInput& input, RankObjects& rank, RankPhase& phase) {
   options.flops_per_token = flops_per_token(
       flops_shape(rank.setup.model, rank.setup.seq_len, rank.model->parameter_count()), FlopsConvention::kCausal);
   options.peak_flops_per_device = peak.flops;
+  LedgerRecorder recorder(folder / "ledger", ledger_info(rank, options.flops_per_token, peak));
   options.notes = checkpoint_notes(config, rank);
   options.stop_requested = [&input] { return input.signals.requested(); };
-  Trainer trainer({*rank.device, *rank.mesh, *rank.model, *rank.arena, *loader, grads, optimizer, scaler, ledger,
-                   checkpoints, evaluator ? &*evaluator : nullptr, metrics ? &*metrics : nullptr,
-                   progress ? &*progress : nullptr, &ledger_file, &telemetry},
+  Trainer trainer({*rank.device, *rank.mesh, *rank.model, *rank.arena, *loader, grads, optimizer, scaler,
+                   *rank.ledger, checkpoints, evaluator ? &*evaluator : nullptr, metrics ? &*metrics : nullptr,
+                   progress ? &*progress : nullptr, &recorder, &telemetry},
                   options);
 
   const std::string& resume = config.checkpoint.resume;
@@ -179,6 +193,7 @@ void train(const TrainingInput& input, RankObjects& rank, RankPhase& phase) {
   phase.name = "train";
   trainer.run();
   if (progress) progress->end_line();
+  log_info("ledger: " + recorder.summary());
   phase.name = "sample";
   print_sample(config, rank);
 }

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "runtime/ledger/step_ledger.h"
-
 namespace drivetrain {
 
 GradReducer::GradReducer(ParamStore& store, Mesh& mesh, Device& device, DType wire)
@@ -74,7 +72,6 @@ void GradReducer::ready(const Parameter& p) {
 
 void GradReducer::reduce(std::size_t bucket) {
   if (mesh_.shape().dp == 1) return;
-  const LedgerSpan span(ledger_, Phase::kGradSync);
   const Bucket& b = store_.buckets()[bucket];
   Tensor all = store_.grads().flat(b.begin, b.count);
   Tensor wire;
@@ -108,7 +105,6 @@ void GradReducer::finish() {
     throw Error(ErrorKind::kLogic,
                 "the step ends, but the gradient of " + rows_[watermark_].parameter->name + " never became ready");
   if (micro_ != Micro::kLast) throw Error(ErrorKind::kLogic, "a step ends with a micro-batch that was not its last");
-  const LedgerSpan span(ledger_, Phase::kGradSync);
   const auto buckets = store_.buckets();
   for (std::size_t i = 0; i < buckets.size(); ++i) {
     if (!buckets[i].tp_partial) continue;

@@ -12,8 +12,6 @@
 
 namespace drivetrain {
 
-class StepLedger;
-
 class GradReducer {
  public:
   // wire: f32, or bf16 to halve the traffic (the sum is still taken in f32). Collective over the world.
@@ -33,8 +31,6 @@ class GradReducer {
   // owned slices hold the sum over dp; without, every rank holds all of it. Throws if a parameter was never ready.
   void finish();
 
-  // Where the time of the reductions is charged (phase grad_sync); null: nowhere.
-  void set_ledger(StepLedger* ledger) { ledger_ = ledger; }
   std::size_t wire_bytes() const { return wire_buffers_[0].bytes() + wire_buffers_[1].bytes(); }
 
  private:
@@ -56,7 +52,6 @@ class GradReducer {
   Mesh& mesh_;
   Device& device_;
   DType wire_;
-  StepLedger* ledger_ = nullptr;
   std::vector<Row> rows_;  // trained parameters in the order of backward
   std::unordered_map<const Parameter*, std::size_t> index_;
   std::vector<std::size_t> bucket_sizes_, missing_;  // parameters per bucket; not ready yet in this micro-batch

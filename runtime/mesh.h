@@ -6,6 +6,8 @@
 
 namespace drivetrain {
 
+class StepLedger;
+
 struct MeshShape {
   int dp = 1, tp = 1;
 };
@@ -17,6 +19,10 @@ class Mesh {
   // From groups made elsewhere (planning).
   Mesh(MeshShape shape, std::unique_ptr<Communicator> world, std::unique_ptr<Communicator> dp,
        std::unique_ptr<Communicator> tp);
+
+  // Charges every later collective of the three groups to the ledger, which outlives them. Once, before anybody keeps
+  // a reference to a group.
+  void observe(StepLedger& ledger);
 
   Communicator& world() { return *world_; }
   Communicator& dp() { return *dp_; }

@@ -20,10 +20,9 @@ Trainer::Trainer(const TrainerParts& parts, TrainerOptions options)
 void Trainer::run() {
   state_.total_steps = options_.steps;
   state_.seed = options_.seed;
-  parts_.grads.set_ledger(&parts_.ledger);
   if (parts_.metrics) parts_.metrics->keep_until(state_.step);
-  if (parts_.ledger_file) parts_.ledger_file->keep_until(state_.step);
   check_replicas(parts_.device, parts_.model.store(), parts_.mesh);
+  if (parts_.recorder) parts_.recorder->begin_after(state_.step);
   parts_.ledger.restart();
   evaluate_if_missed();
   bool stop = false;
@@ -36,7 +35,8 @@ void Trainer::run() {
     const bool due = options_.checkpoint_every > 0 && state_.step % options_.checkpoint_every == 0;
     if (stop || due || (options_.checkpoint_at_end && state_.step == options_.steps)) save();
     const StepRecord record = parts_.ledger.end_step(state_.step, state_.tokens - tokens_before);
-    if (parts_.ledger_file) parts_.ledger_file->append(record);
+    const LedgerSpan span(&parts_.ledger, Phase::kOther);  // of the step that has begun
+    if (parts_.recorder) parts_.recorder->add(record, parts_.ledger);
   }
   if (state_.step < options_.steps)
     throw Error(ErrorKind::kStopped, "stopped on request after step " + std::to_string(state_.step) + " of " +
@@ -52,6 +52,10 @@ bool Trainer::train_step(MetricsRow& row) {
     window = parts_.loader.next();
   }
   row.data_wait_ms = static_cast<double>(steady_ns() - begin_ns) * 1e-6;
+  if (parts_.recorder) {
+    const LedgerSpan span(&parts_.ledger, Phase::kOther);
+    parts_.recorder->see(window, options_.seq);
+  }
   // Every rank knows the count of the whole window, so all of them skip an empty one together.
   if (window.window_target_count == 0) window.micro.clear();
   accumulate(window);
@@ -104,11 +108,19 @@ void Trainer::accumulate(const StepBatch& window) {
   for (std::size_t m = 0; m < window.micro.size(); ++m) {
     const LedgerSpan span(&parts_.ledger, Phase::kForward);  // the model opens backward inside
     parts_.grads.begin_micro(m + 1 == window.micro.size() ? GradReducer::Micro::kLast : GradReducer::Micro::kEarlier);
-    parts_.model.forward_backward(report_.loss(static_cast<std::int64_t>(m)), batch_.upload(window.micro[m]), ctx);
+    parts_.model.forward_backward(report_.loss(static_cast<std::int64_t>(m)), upload(window.micro[m]), ctx);
   }
-  parts_.grads.finish();
+  {
+    const LedgerSpan span(&parts_.ledger, Phase::kBackward);
+    parts_.grads.finish();
+  }
   const LedgerSpan span(&parts_.ledger, Phase::kOptimizer);
   parts_.optimizer.add_squares(report_.squares());
+}
+
+Batch Trainer::upload(const HostBatch& host) {
+  const LedgerSpan span(&parts_.ledger, Phase::kCopy);
+  return batch_.upload(host);
 }
 
 void Trainer::evaluate_if_due(MetricsRow& row) {

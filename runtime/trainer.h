@@ -12,7 +12,7 @@
 #include "runtime/batch_buffer.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/evaluator.h"
-#include "runtime/ledger/ledger_file.h"
+#include "runtime/ledger/ledger_recorder.h"
 #include "runtime/metrics.h"
 #include "runtime/mfu.h"
 #include "runtime/optim/adamw.h"
@@ -35,11 +35,11 @@ struct TrainerParts {  // all outlive the trainer
   LossScaler& scaler;
   StepLedger& ledger;
   CheckpointFolder& checkpoints;
-  Evaluator* evaluator = nullptr;     // null: no evaluation
-  MetricsFile* metrics = nullptr;     // null on all ranks but world rank 0, and where none is wanted
-  Progress* progress = nullptr;       // likewise
-  LedgerFile* ledger_file = nullptr;  // null: not kept
-  StepObserver* observer = nullptr;   // null: nobody else listens
+  Evaluator* evaluator = nullptr;      // null: no evaluation
+  MetricsFile* metrics = nullptr;      // null on all ranks but world rank 0, and where none is wanted
+  Progress* progress = nullptr;        // likewise
+  LedgerRecorder* recorder = nullptr;  // of the ledger's steps; null: not kept
+  StepObserver* observer = nullptr;    // null: nobody else listens
 };
 
 struct TrainerOptions {
@@ -75,6 +75,7 @@ class Trainer {
   // One step, without what follows it; fills the row. True: some rank asked to stop.
   bool train_step(MetricsRow& row);
   void accumulate(const StepBatch& window);
+  Batch upload(const HostBatch& host);
   void evaluate_if_due(MetricsRow& row);
   // A stop request saves before it evaluates; the resumed run makes up for that.
   void evaluate_if_missed();

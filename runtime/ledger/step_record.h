@@ -1,6 +1,9 @@
 // One row of the step ledger: where one step's time went on one rank, what was computed and moved in it, and what the
 // host did to the process meanwhile. Plain numbers of fixed size, written as they lie (ledger_file.h) and read by every
 // report. Times in nanoseconds. Knows no files and no clocks.
+//
+// `ops` and `axes` count what ran in the compute phases (forward, backward, recompute, optimizer). Evaluation, checkpoint
+// and data keep all of their time, collectives included, in their one class.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -8,6 +11,21 @@
 #include <type_traits>
 
 namespace drivetrain {
+
+// What the step loop is doing; the model opens backward and recompute.
+enum class Phase : std::uint8_t {
+  kDataWait,
+  kCopy,  // the batch to the device
+  kForward,
+  kBackward,
+  kRecompute,
+  kOptimizer,  // the exchange of the step's sums, clipping, update, gather of the weights
+  kCheckpoint,
+  kEval,
+  kOther
+};
+constexpr std::size_t kPhases = 9;
+const char* name(Phase phase);  // "data_wait", "forward", ...
 
 // Every nanosecond of a step belongs to exactly one class. Waiting: this rank was in a collective before its last
 // member was; transfer: after that. Host gap: inside a compute phase, but no operator and no collective ran.
@@ -50,8 +68,8 @@ struct OpTotals {
 struct AxisTotals {
   std::int64_t bytes = 0;  // of the tensors, summed over calls
   std::int32_t calls = 0;
-  std::int32_t culprit = -1;      // world rank that came last and cost this rank the most waiting; -1: none known
-  std::int64_t culprit_ns = 0;    // of the axis' waiting, for the culprit alone
+  std::int32_t culprit = -1;    // world rank that came last and cost this rank the most waiting; -1: none known
+  std::int64_t culprit_ns = 0;  // of the axis' waiting, for the culprit alone; a lower bound beyond 8 culprits a step
   std::int64_t in_flight_ns = 0;  // last arrival to end, hidden behind compute or not
 };
 

@@ -1,5 +1,6 @@
 """Training as users run it: repeatable, resumable, layout-free, and honest when it fails."""
 
+import json
 import shutil
 
 from support import *
@@ -83,6 +84,31 @@ class Outputs(EndToEnd):
         for key in ("step", "loss", "lr", "grad_norm", "tokens", "tokens_per_s", "mfu", "step_ms"):
             self.assertIn(key, rows[0])
         self.assertEqual(rows[0]["tokens"], 8 * 32)  # MF-12: the whole window, not one micro-batch
+
+    def test_the_ledger_accounts_for_the_time_of_every_rank(self):
+        self.train("run", ranks=2, steps=6, parallel__tp=2, eval__every=3)
+        done = self.drivetrain("ledger", "dump", "runs/run", "--json")
+        ranks = json.loads(done.stdout)["ranks"]
+        self.assertEqual([r["world_rank"] for r in ranks], [0, 1])
+        for rank in ranks:
+            self.assertEqual([s["step"] for s in rank["steps"]], [1, 2, 3, 4, 5, 6])
+            wall = sum(s["wall_ms"] for s in rank["steps"])
+            self.assertLess(sum(s["residual_ms"] for s in rank["steps"]), 0.01 * wall)
+            for step in rank["steps"]:
+                classes = step["classes"]
+                self.assertAlmostEqual(sum(classes.values()) + step["residual_ms"], step["wall_ms"], places=4)
+                self.assertEqual(classes["eval_ms"] > 0, step["step"] % 3 == 0)
+                for name in ("forward_ms", "backward_ms", "optimizer_ms", "tp_transfer_ms", "host_gap_ms"):
+                    self.assertGreater(classes[name], 0, name)
+                self.assertEqual(step["own_tokens"], 8 * 32)
+        table = self.drivetrain("ledger", "dump", "runs/run/ledger/rank-00001.bin", "--last", "2").stdout
+        self.assertIn("rank 1 of 2 (dp 0, tp 1)", table)
+        self.assertEqual([line.split()[0] for line in table.splitlines()[2:5]], ["5", "6", "all,"])
+        self.assertIn("tokens/s", table)
+        self.assertIn("no ledger of rank 7", self.drivetrain("ledger", "dump", "runs/run", "--rank", "7",
+                                                             expect=64).stderr)
+        self.assertIn("does not begin with the mark",
+                      self.drivetrain("ledger", "dump", "runs/run/config.yaml", expect=65).stderr)
 
     def test_plan_starts_nothing_and_says_whether_it_fits(self):
         fits = self.drivetrain("plan", self.config(), "-n", "2").stdout

@@ -222,8 +222,9 @@ TEST(Trainer, TheLedgerAccountsForTheWholeStep) {
   j.eval_every = 5;
   j.eval_samples = 3;
   train(j);
-  for (const int rank : {0, 1}) {
-    const LedgerContents ledger = read_ledger(j.folder / ("rank-" + std::to_string(rank) + ".bin"));
+  const auto ranks = read_run_ledger(j.folder);
+  ASSERT_EQ(ranks.size(), 2u);
+  for (const RankLedger& ledger : ranks) {
     ASSERT_EQ(ledger.records.size(), 10u);
     std::int64_t wall = 0, residual = 0;
     for (const StepRecord& r : ledger.records) {
@@ -231,15 +232,48 @@ TEST(Trainer, TheLedgerAccountsForTheWholeStep) {
       residual += r.residual_ns();
       EXPECT_GE(r.residual_ns(), 0);
       EXPECT_EQ(r.tokens, 32);
-      const auto spent = [&r](Phase phase) { return r.phase_ns[static_cast<std::size_t>(phase)]; };
-      for (const Phase phase :
-           {Phase::kDataWait, Phase::kForward, Phase::kBackward, Phase::kGradSync, Phase::kOptimizer})
-        EXPECT_GT(spent(phase), 0) << name(phase);
-      EXPECT_EQ(spent(Phase::kEval) > 0, r.step % 5 == 0);
-      EXPECT_EQ(spent(Phase::kCheckpoint) > 0, r.step == 10);
+      EXPECT_EQ(r.own_tokens, 16);
+      EXPECT_EQ(r.own_length_squares, 2 * 64);
+      for (const TimeClass c :
+           {TimeClass::kDataWait, TimeClass::kCopy, TimeClass::kForward, TimeClass::kBackward, TimeClass::kDpTransfer,
+            TimeClass::kOptimizer, TimeClass::kWorldTransfer, TimeClass::kHostGap, TimeClass::kOther})
+        EXPECT_GT(r.at(c), 0) << name(c);
+      EXPECT_EQ(r.at(TimeClass::kEval) > 0, r.step % 5 == 0);
+      EXPECT_EQ(r.at(TimeClass::kCheckpoint) > 0, r.step == 10);
+      EXPECT_GT(r.at(OpClass::kGemm).flops, 0);
+      EXPECT_GT(r.at(CommAxis::kDp).bytes, 0);
+      EXPECT_EQ(r.at(CommAxis::kWorld).calls, 1);
+      EXPECT_GT(r.ledger_ns, 0);
     }
-    EXPECT_LT(static_cast<double>(residual), 0.05 * static_cast<double>(wall));
+    EXPECT_LT(static_cast<double>(residual), 0.01 * static_cast<double>(wall));
+    const RankEvents events = read_events(events_path(j.folder / "ledger", ledger.info.world_rank));
+    ASSERT_EQ(events.steps.size(), 10u);
+    EXPECT_EQ(events.steps[9].begin_ns, ledger.records[9].begin_ns);
   }
+}
+
+// The late rank waits for its data; the other one waits for the late rank, and says for whom.
+TEST(Trainer, ALateLoaderIsDataWaitThereAndWaitingElsewhere) {
+  TrainingJob j = job("a");
+  j.shape.dp = 2;
+  j.data_delay = [](int world_rank) { return std::chrono::milliseconds(world_rank == 1 ? 20 : 0); };
+  train(j);
+  const auto ranks = read_run_ledger(j.folder);
+  ASSERT_EQ(ranks.size(), 2u);
+  std::int64_t late_data = 0, early_data = 0, early_wait = 0, late_wait = 0, blamed = 0;
+  for (std::size_t i = 0; i < 10; ++i) {
+    const StepRecord &early = ranks[0].records[i], &late = ranks[1].records[i];
+    late_data += late.at(TimeClass::kDataWait);
+    early_data += early.at(TimeClass::kDataWait);
+    early_wait += early.at(TimeClass::kDpWait);
+    late_wait += late.at(TimeClass::kDpWait);
+    if (early.at(CommAxis::kDp).culprit == 1) blamed += early.at(CommAxis::kDp).culprit_ns;
+  }
+  EXPECT_GE(late_data, 200'000'000);
+  EXPECT_LT(early_data, late_data / 5);
+  EXPECT_GT(early_wait, late_data * 8 / 10);
+  EXPECT_LT(late_wait, early_wait / 5);
+  EXPECT_GT(blamed, early_wait * 9 / 10);
 }
 
 }  // namespace

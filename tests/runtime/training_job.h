@@ -1,5 +1,6 @@
 // Runs the real step loop on the tiny model, with threads as ranks, and hands back what a user would look at.
 #pragma once
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -31,6 +32,7 @@ struct TrainingJob {
   bool resume = false;
   std::function<bool(int world_rank, std::int64_t micro)> poison;  // micro counts from 0 over the run of this rank
   std::function<bool(int world_rank, std::int64_t asked)> stop;    // asked once per step, from 0
+  std::function<std::chrono::milliseconds(int world_rank)> data_delay;  // of each batch
 };
 
 struct TrainingOutcome {
