@@ -1,10 +1,14 @@
 // `drivetrain launch CONFIG -n N`: checks the configuration, plans the mpirun command, runs and watches it.
 #include <cstdio>
+#include <optional>
 
+#include "kernels/cpu/cpu_device.h"
 #include "kernels/error.h"
 #include "launcher/commands.h"
 #include "launcher/job.h"
+#include "launcher/memory_plan.h"
 #include "launcher/run_setup.h"
+#include "launcher/shared_memory.h"
 #include "runtime/log.h"
 
 namespace drivetrain {
@@ -43,6 +47,20 @@ std::vector<std::string> train_command(const ConfigArguments& config, const std:
   return words;
 }
 
+// What the ranks of one machine share: memory for Open MPI's own messages, and what the run plans to keep there.
+void prepare_shared_memory(const Config& config, int ranks, const std::optional<RunSetup>& setup) {
+  const int removed = remove_open_mpi_leftovers(kSharedMemory);
+  if (removed > 0) log_info("removed " + std::to_string(removed) + " segments of killed jobs from " + kSharedMemory);
+  if (ranks < 2) return;
+  std::size_t per_rank = kOpenMpiBytesPerRank;
+  if (setup && config.comm.transport != "mpi") {
+    constexpr std::size_t kControlAndStaging = std::size_t{1} << 20;
+    const MemoryPlan plan = plan_memory(*setup, make_cpu_device(1)->ops());
+    per_rank += kControlAndStaging + plan.weight_bytes + plan.gradient_bytes + plan.activation_bytes;
+  }
+  check_shared_memory(kSharedMemory, ranks, per_rank);
+}
+
 }  // namespace
 
 int cmd_launch(Arguments arguments) {
@@ -63,13 +81,16 @@ int cmd_launch(Arguments arguments) {
 
   LaunchPlan plan = plan_launch(request, facts);  // refuses before anything is made
   check_for_ranks(config, static_cast<int>(plan.rank_host.size()));
+  std::optional<RunSetup> setup;
   if (own == arguments.size())
-    set_up_run(config, static_cast<int>(plan.rank_host.size()));  // what each rank would refuse
+    setup = set_up_run(config, static_cast<int>(plan.rank_host.size()));  // what each rank would refuse
   for (const std::string& remark : plan.remarks) log_info(remark);
   if (values->count("dry-run") > 0) {
     std::fputs(dry_run_text(plan, facts.environment).c_str(), stdout);
     return 0;
   }
+  if (request.hosts.hosts.size() == 1 && request.hosts.hosts[0].name == "localhost")
+    prepare_shared_memory(config, static_cast<int>(plan.rank_host.size()), setup);
   wait_for_hosts(request, *values);
   const Attempt attempt(config.run_folder());
   request.rank_folder = attempt.rank_folder();

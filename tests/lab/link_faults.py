@@ -70,6 +70,8 @@ class LinkFaults(unittest.TestCase):
                 except ProcessLookupError:
                     pass
             subprocess.run(["ip", "netns", "del", host], capture_output=True)
+            for segment in Path("/dev/shm").glob(f"vader_segment.{host}.*"):
+                segment.unlink(missing_ok=True)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def start(self, *arguments):
