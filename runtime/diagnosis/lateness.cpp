@@ -111,23 +111,17 @@ void Lateness::measure_load(const Window& window) {
   }
 }
 
-// A long wait sleeps and is no absence; transfers sleep or spin, the ranks' usual share tells which. What is left is a
-// lower bound: host gaps and data waits may have been busy.
+// A long wait may sleep and is no absence. Transfers may, too; they are alike on all ranks and cancel in the excess. What
+// is left is a lower bound: host gaps and data waits may have been busy.
 void Lateness::measure_absence(const Window& window) {
-  std::vector<double> asleep;
   for (const auto& rows : window.ranks)
-    for (const StepRecord& row : rows) {
+    for (const StepRecord& row : rows)
       if (row.cpu_ns <= 0) return;
-      const double beyond = std::max(0.0, unexplained_absence(row) - wait_ms(row)), moving = transfer_ms(row);
-      if (moving > 0) asleep.push_back(std::min(1.0, beyond / moving));
-    }
-  const double share = median(std::move(asleep));
   for (int r = 0; r < ranks_; ++r)
     for (std::size_t s = 0; s < steps_; ++s) {
       const StepRecord& row = window.ranks[static_cast<std::size_t>(r)][s];
       own_[at(r, Signal::kContention) + s] = static_cast<double>(row.run_delay_ns) * kMsPerNs;
-      own_[at(r, Signal::kStopped) + s] =
-          std::max(0.0, unexplained_absence(row) - wait_ms(row) - share * transfer_ms(row));
+      own_[at(r, Signal::kStopped) + s] = std::max(0.0, unexplained_absence(row) - wait_ms(row));
     }
 }
 

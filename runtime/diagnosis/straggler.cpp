@@ -19,6 +19,8 @@ constexpr double kWorthNaming = 0.2;
 constexpr double kExplained = 0.5;
 // Pauses that hop over ranks: healthy hosts lose up to 2 % to them.
 constexpr double kChangingRankShare = 0.05;
+// ... and some hosts pause twice as often as one step in fifty.
+constexpr double kChanceOfPauses = 0.001;
 // A window whose second half is this much slower on every rank has a common cause, not a straggler.
 constexpr double kCommonChange = 0.1;
 // ... and is no chance: a z of 4 comes by itself once in 30,000 windows.
@@ -149,7 +151,7 @@ void judge_costs(const Window& window, const Lateness& late, const RunFacts& fac
 
 void judge_changing_ranks(const Window& window, const Lateness& late, const RunFacts& facts, Diagnosis& d) {
   const Finding f = changing_rank_pauses(late, d.step_ms);
-  if (f.affected.empty() || f.p > 0.01) return;
+  if (f.affected.empty() || f.p > kChanceOfPauses) return;
   const Repair everybody{-1, Signal::kTotal};
   const double cost = Counterfactual(late).gain(std::span(&everybody, 1), false);
   if (cost < kChangingRankShare * d.step_ms) return;

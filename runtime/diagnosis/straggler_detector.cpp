@@ -30,7 +30,7 @@ Diagnosis StragglerDetector::observe(const Window& last_steps, std::span<const D
       v.times_seen = earlier->times_seen + 1;
       v.first_step = earlier->first_step;
     }
-    if (v.rank >= 0 && !healthy_ms_.empty()) compare_with_before(last_steps, v);
+    if (v.rank >= 0) compare_with_before(last_steps, v);
   }
   if (d.verdicts.empty() && d.step_ms > (1 + kCommonChange) * first_healthy_step_ms_ && first_healthy_step_ms_ > 0)
     d.notes.push_back("every rank became slower: " + in_ms(first_healthy_step_ms_) + " per step at first, " +
@@ -41,21 +41,24 @@ Diagnosis StragglerDetector::observe(const Window& last_steps, std::span<const D
 }
 
 void StragglerDetector::compare_with_before(const Window& window, Verdict& v) const {
-  const double before = healthy_ms_[static_cast<std::size_t>(v.rank)], now = own_work_ms(window, v.rank);
+  // The newest look that ended before the fault began: later ones may hold some of it.
+  const auto past = std::find_if(healthy_.rbegin(), healthy_.rend(),
+                                 [&](const HealthyLook& look) { return look.last_step < v.first_step; });
+  if (past == healthy_.rend()) return;
+  const double before = past->own_ms[static_cast<std::size_t>(v.rank)], now = own_work_ms(window, v.rank);
   if (now - before < kOwnChange * v.late_ms) return;
   v.evidence.push_back("its own work took " + in_ms(before) + " per step until step " +
-                       std::to_string(healthy_until_) + ", " + in_ms(now) + " now");
+                       std::to_string(past->last_step) + ", " + in_ms(now) + " now");
   v.confidence = 1 - (1 - v.confidence) / 2;
 }
 
 void StragglerDetector::remember(const Window& window, const Diagnosis& d) {
-  if (d.too_short || d.steps == 0) return;
-  if (d.verdicts.empty()) {
-    healthy_ms_.clear();
-    for (int r = 0; r < window.size(); ++r) healthy_ms_.push_back(own_work_ms(window, r));
-    healthy_until_ = d.last_step;
-    if (first_healthy_step_ms_ == 0) first_healthy_step_ms_ = d.step_ms;
-  }
+  if (d.too_short || !d.verdicts.empty()) return;
+  HealthyLook look{.last_step = d.last_step, .own_ms = {}};
+  for (int r = 0; r < window.size(); ++r) look.own_ms.push_back(own_work_ms(window, r));
+  if (healthy_.size() == kLooks) healthy_.erase(healthy_.begin());
+  healthy_.push_back(std::move(look));
+  if (first_healthy_step_ms_ == 0) first_healthy_step_ms_ = d.step_ms;
 }
 
 }  // namespace drivetrain

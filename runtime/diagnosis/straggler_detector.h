@@ -24,9 +24,15 @@ class StragglerDetector {
 
   RunFacts facts_;
   DetectorOptions options_;
+  // A look without a verdict.
+  struct HealthyLook {
+    std::int64_t last_step = 0;
+    std::vector<double> own_ms;  // per rank, median own work
+  };
+
   std::vector<Verdict> before_;       // of the last look
-  std::vector<double> healthy_ms_;    // per rank, own work in the last window without a verdict
-  std::int64_t healthy_until_ = -1;   // its last step
+  std::vector<HealthyLook> healthy_;  // the newest kLooks, oldest first
+  static constexpr std::size_t kLooks = 32;
   double first_healthy_step_ms_ = 0;  // median step of the first such window
 };
 

@@ -112,6 +112,8 @@ TEST(Straggler, NamesARankThatIsStopped) {
   EXPECT_EQ(d.verdicts[0].rank, 1);
   EXPECT_EQ(d.verdicts[0].cause, Cause::kStopped);
   EXPECT_EQ(d.verdicts[0].phase, TimeClass::kForward);
+  EXPECT_NEAR(d.verdicts[0].own_ms, 195, 6);  // standing still, not all of its compute
+  EXPECT_NEAR(d.verdicts[0].peers_ms, 0, 0.1);
   EXPECT_TRUE(has(d.verdicts[0].evidence, "neither running nor ready for ")) << d.verdicts[0].evidence[1];
   EXPECT_NEAR(d.verdicts[0].late_ms, 200, 5);
 }
@@ -271,6 +273,14 @@ TEST(Straggler, RefusesRowsThatDoNotBelongTogether) {
   Window window = run.window(job);
   window.dp = 4;
   EXPECT_THROW(judge(window), Error);
+  run.ranks[1][3].step = 77;
+  try {
+    judge(run.window(job));
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_STREQ(e.what(), "rank 1 has step 77 where rank 0 has step 3");
+  }
+  run.ranks[1][3].step = 3;
   run.ranks[1].erase(run.ranks[1].begin());
   EXPECT_THROW(judge(run.window(job)), Error);
   Window mended{.dp = 2, .tp = 1, .ranks = common_steps(run.ranks)};

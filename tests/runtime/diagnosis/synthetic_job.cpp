@@ -184,6 +184,9 @@ class Simulation {
     row.step = step_;
     row.begin_ns = ns(begin);
     row.wall_ns = ns(now_[r]) - ns(begin);
+    const std::int64_t delay = ns(crowd_(random_));  // inside the noise of what it ran
+    row.run_delay_ns += delay;
+    row.cpu_ns -= delay;
     row.own_tokens = static_cast<std::int64_t>(4096 * (1 + planted(Kind::kMoreWork, r)));
     row.own_length_squares = static_cast<double>(row.own_tokens) * 512;
     row.tokens = row.own_tokens * job_.dp;
@@ -206,7 +209,8 @@ class Simulation {
   std::normal_distribution<double> normal_;
   std::student_t_distribution<double> heavy_{4};
   std::uniform_real_distribution<double> uniform_;
-  std::vector<double> now_, bias_;  // now: milliseconds since the job began
+  std::exponential_distribution<double> crowd_{2};  // half a millisecond without a core per step
+  std::vector<double> now_, bias_;                  // now: milliseconds since the job began
   std::vector<std::array<std::uint64_t, kCommAxes>> sequences_;
   std::vector<StepRecord> rows_;
   std::vector<std::vector<std::vector<double>>> waited_for_;  // [rank][axis][culprit]
