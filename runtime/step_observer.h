@@ -6,6 +6,7 @@
 namespace drivetrain {
 
 struct MetricsRow;
+struct StepRecord;
 
 class StepObserver {
  public:
@@ -13,6 +14,7 @@ class StepObserver {
   virtual void on_row(const MetricsRow& row) = 0;  // every step, evaluation included
   // A step of an earlier attempt that was evaluated only now.
   virtual void on_evaluation(std::int64_t step, double loss, double perplexity) = 0;
+  virtual void on_record(const StepRecord& record) = 0;  // where the step's time went on this rank
 };
 
 }  // namespace drivetrain

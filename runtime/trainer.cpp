@@ -37,6 +37,7 @@ void Trainer::run() {
     const StepRecord record = parts_.ledger.end_step(state_.step, state_.tokens - tokens_before);
     const LedgerSpan span(&parts_.ledger, Phase::kOther);  // of the step that has begun
     if (parts_.recorder) parts_.recorder->add(record, parts_.ledger);
+    if (parts_.observer) parts_.observer->on_record(record);
   }
   if (state_.step < options_.steps)
     throw Error(ErrorKind::kStopped, "stopped on request after step " + std::to_string(state_.step) + " of " +

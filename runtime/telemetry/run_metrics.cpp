@@ -26,6 +26,15 @@ void RunMetrics::set_row(const MetricsRow& row) {
   if (row.eval_loss) eval_loss_ = row.eval_loss;
 }
 
+void RunMetrics::set_record(const StepRecord& record) {
+  const std::lock_guard lock(mutex_);
+  record_ = record;
+  for (std::size_t axis = 0; axis < kCommAxes; ++axis) {
+    const AxisTotals& totals = record.axes[axis];
+    if (totals.culprit >= 0) waited_s_[{axis, totals.culprit}] += static_cast<double>(totals.culprit_ns) * 1e-9;
+  }
+}
+
 std::vector<Metric> RunMetrics::collect() const {
   const std::lock_guard lock(mutex_);
   std::vector<Metric> metrics;
@@ -48,6 +57,22 @@ std::vector<Metric> RunMetrics::collect() const {
                        true,
                        {{{}, static_cast<double>(row_->tokens)}}});
   }
+  if (record_) {
+    Metric classes{"drivetrain_step_class_seconds", "Where the time of the rank's last step went.", false, {}};
+    for (std::size_t c = 0; c < kTimeClasses; ++c)
+      classes.values.push_back({{{"class", name(static_cast<TimeClass>(c))}, {"rank", rank_}},
+                                static_cast<double>(record_->class_ns[c]) * 1e-9});
+    metrics.push_back(std::move(classes));
+  }
+  Metric waits{"drivetrain_wait_seconds_total",
+               "Time the rank waited in collectives for the rank that came last most, by axis and that rank.",
+               true,
+               {}};
+  for (const auto& [who, seconds] : waited_s_)
+    waits.values.push_back(
+        {{{"axis", name(static_cast<CommAxis>(who.first))}, {"culprit", std::to_string(who.second)}, {"rank", rank_}},
+         seconds});
+  if (!waits.values.empty()) metrics.push_back(std::move(waits));
   return metrics;
 }
 

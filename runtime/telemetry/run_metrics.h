@@ -1,11 +1,13 @@
-// What a run tells Prometheus, as a list of metrics. Names end in their base unit; README of the metrics is their help text.
+// What a run tells Prometheus, as a list of metrics. Names end in their base unit.
 #pragma once
+#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "runtime/ledger/step_record.h"
 #include "runtime/metrics.h"
 #include "runtime/monitor/monitor_file.h"
 #include "runtime/telemetry/metrics_server.h"
@@ -15,14 +17,20 @@ namespace drivetrain {
 // The newest state of a run. Written by the thread that trains, read by the server's.
 class RunMetrics {
  public:
+  explicit RunMetrics(int world_rank) : rank_(std::to_string(world_rank)) {}
+
   void set_row(const MetricsRow& row);
-  // Job and step; nothing of them before the first step.
+  void set_record(const StepRecord& record);
+  // Nothing before the first step.
   std::vector<Metric> collect() const;
 
  private:
+  std::string rank_;  // value of the label
   mutable std::mutex mutex_;
   std::optional<MetricsRow> row_;
   std::optional<double> eval_loss_;  // the newest
+  std::optional<StepRecord> record_;
+  std::map<std::pair<std::size_t, int>, double> waited_s_;  // axis and culprit -> in all
 };
 
 // The newest sample of the monitor of a rank.

@@ -18,7 +18,7 @@ std::filesystem::path monitor_file(const std::filesystem::path& folder, int worl
 
 RunTelemetry::RunTelemetry(const std::filesystem::path& run_folder, const Config::Telemetry& wanted,
                            const RankPlace& place)
-    : place_(place) {
+    : place_(place), metrics_(place.world_rank) {
   const bool host_writer = place.local_rank == 0;
   if (wanted.tensorboard && place.world_rank == 0)
     tensorboard_.emplace(run_folder / "tensorboard", short_host_name());
@@ -52,6 +52,10 @@ void RunTelemetry::on_row(const MetricsRow& row) {
 
 void RunTelemetry::on_evaluation(std::int64_t step, double loss, double perplexity) {
   if (tensorboard_) tensorboard_->add(step, {{"eval/loss", loss}, {"eval/perplexity", perplexity}});
+}
+
+void RunTelemetry::on_record(const StepRecord& record) {
+  metrics_.set_record(record);
 }
 
 std::vector<Metric> RunTelemetry::collect() const {

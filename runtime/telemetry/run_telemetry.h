@@ -21,6 +21,7 @@ class RunTelemetry final : public StepObserver {
 
   void on_row(const MetricsRow& row) override;
   void on_evaluation(std::int64_t step, double loss, double perplexity) override;
+  void on_record(const StepRecord& record) override;
 
  private:
   std::vector<Metric> collect() const;

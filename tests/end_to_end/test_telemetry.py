@@ -166,6 +166,7 @@ class Prometheus(EndToEnd):
                                ("drivetrain_step_seconds", row["step_ms"] * 1e-3), ("drivetrain_mfu", row["mfu"])):
             self.assertAlmostEqual(values[name] / expected, 1, delta=1e-6, msg=name)
         self.assertGreater(values['drivetrain_process_threads{rank="0"}'], 1)
+        self.assertGreater(values['drivetrain_step_class_seconds{class="forward",rank="0"}'], 0)
         self.wait_for(lambda: self.scrape(url)["drivetrain_step"] > step)
         with self.assertRaises(urllib.error.HTTPError):
             urllib.request.urlopen(url.replace("/metrics", "/nothing"), timeout=10)

@@ -92,7 +92,7 @@ bool has(const std::vector<Metric>& metrics, const std::string& name) {
 }
 
 TEST(RunMetrics, SayTheNewestStep) {
-  RunMetrics metrics;
+  RunMetrics metrics(2);
   EXPECT_TRUE(metrics.collect().empty());
   MetricsRow row;
   row.step = 7;
@@ -114,6 +114,27 @@ TEST(RunMetrics, SayTheNewestStep) {
   EXPECT_EQ(value_of(now, "drivetrain_tokens_total"), 700);
   EXPECT_EQ(value_of(now, "drivetrain_step_seconds"), 0.2);
   EXPECT_EQ(value_of(now, "drivetrain_mfu"), 0.4);
+}
+
+TEST(RunMetrics, SayWhereTheTimeWentAndWhoIsWaitedFor) {
+  RunMetrics metrics(2);
+  StepRecord record;
+  record.class_ns[static_cast<std::size_t>(TimeClass::kDpWait)] = 40'000'000;
+  AxisTotals& dp = record.axes[static_cast<std::size_t>(CommAxis::kDp)];
+  dp.culprit = 3;
+  dp.culprit_ns = 30'000'000;
+  metrics.set_record(record);
+  metrics.set_record(record);
+  dp.culprit = 1;
+  metrics.set_record(record);
+  const auto now = metrics.collect();
+  EXPECT_EQ(value_of(now, "drivetrain_step_class_seconds", {{"class", "dp_wait"}, {"rank", "2"}}), 0.04);
+  EXPECT_EQ(value_of(now, "drivetrain_step_class_seconds", {{"class", "forward"}, {"rank", "2"}}), 0);
+  const auto waited = [&](const char* who) {
+    return value_of(now, "drivetrain_wait_seconds_total", {{"axis", "dp"}, {"culprit", who}, {"rank", "2"}});
+  };
+  EXPECT_DOUBLE_EQ(waited("3"), 0.06);
+  EXPECT_DOUBLE_EQ(waited("1"), 0.03);
 }
 
 TEST(SampleMetrics, CarryTheDevice) {
