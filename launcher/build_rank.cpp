@@ -54,6 +54,11 @@ CommOptions comm_options(const Config& config) {
   const char* ranks = std::getenv(kRankFolderVariable);  // attempt-K/ranks
   const bool launched = ranks != nullptr && *ranks != '\0';
   options.recorder_folder = launched ? std::filesystem::path(ranks).parent_path() : config.run_folder();
+  const std::string& progress = config.comm.progress;
+  options.progress = progress == "on"    ? ProgressThread::kOn
+                     : progress == "off" ? ProgressThread::kOff
+                                         : ProgressThread::kAuto;
+  options.compute_threads = threads_of_rank(process_place());
   return options;
 }
 

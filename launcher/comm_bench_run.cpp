@@ -141,6 +141,7 @@ int run_bench_process(const BenchRequest& request, const MpiFacts& mpi_facts) {
            std::to_string(session->size()) + " ranks");
   CommOptions options;
   options.transport = transport_of(request.transport);
+  options.progress = ProgressThread::kOff;  // nothing computes beside the collectives
   const std::unique_ptr<Communicator> world = open_world_of(session, options);
   RankPhase phase{"comm bench"};
   return run_rank(*world, phase, [&] {

@@ -83,7 +83,8 @@ LedgerInfo ledger_info(const RankObjects& rank, double flops_per_token, const Pe
 void announce(const RankObjects& rank, const Dataset& data, std::int64_t steps, const Peak& peak) {
   log_info(rank.model->description());
   log_info("layout: dp " + std::to_string(rank.setup.mesh.dp) + " x tp " + std::to_string(rank.setup.mesh.tp) + ", " +
-           name(rank.setup.transformer.compute) + ", " + rank.mesh->world().transport() + " collectives, " +
+           name(rank.setup.transformer.compute) + ", " + rank.mesh->world().transport() + " collectives " +
+           (rank.mesh->world().asynchronous() ? "with" : "without") + " a progress thread, " +
            rank.device->description());
   log_info("data: " + data.report());
   log_info("steps: " + std::to_string(steps) + " of " + std::to_string(rank.setup.global_batch * rank.setup.seq_len) +

@@ -7,6 +7,7 @@
 #include "runtime/comm/host_bootstrap.h"
 #include "runtime/comm/mpi_comm.h"
 #include "runtime/comm/mpi_session.h"
+#include "runtime/comm/progress_comm.h"
 #include "runtime/comm/self_comm.h"
 #include "runtime/comm/world_of_session.h"
 
@@ -119,12 +120,21 @@ std::unique_ptr<Communicator> open_world_of(std::shared_ptr<MpiSession> session,
   if (!options.recorder_folder.empty())
     host_options.recorder_file = options.recorder_folder + "/recorder-" + host_options.host + ".bin";
   host_options.job_ranks = session->size();
-  if (options.transport == Transport::kMpi)
-    return make_mpi_communicator(MpiWorld::open(session, open_board(session, host_options)));
+  // By now every rank of the host has told its cores.
+  const auto with_progress = [&](std::unique_ptr<Communicator> world, const HostWorld& host) {
+    if (wants_progress(options, host.cores(), host.size()))
+      world = std::make_unique<ProgressCommunicator>(std::move(world));
+    return world;
+  };
+  if (options.transport == Transport::kMpi) {
+    const auto board = open_board(session, host_options);
+    return with_progress(make_mpi_communicator(MpiWorld::open(session, board)), *board);
+  }
   auto host = open_host(session, host_options);
-  if (one_host) return host;
-  const auto job = MpiWorld::open(session, host->shared_world());
-  return make_group(std::move(host), make_mpi_communicator(job));
+  const auto on_host = host->shared_world();
+  if (one_host) return with_progress(std::move(host), *on_host);
+  const auto job = MpiWorld::open(session, on_host);
+  return with_progress(make_group(std::move(host), make_mpi_communicator(job)), *on_host);
 }
 
 void abort_world(int code) {

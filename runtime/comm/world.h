@@ -18,6 +18,11 @@ namespace drivetrain {
 // kMpi: MPI for everything.
 enum class Transport { kAuto, kShm, kMpi, kHost };
 
+// Whether collectives go on in the background, on a thread per communicator that starts with its first large call.
+// kAuto: only where the cores of this host suffice for the compute threads of its ranks and one more per rank; a thread
+// that shares a core with computing makes both slower.
+enum class ProgressThread { kAuto, kOn, kOff };
+
 struct CommOptions {
   Transport transport = Transport::kAuto;
   std::chrono::seconds timeout{300};  // per collective
@@ -31,6 +36,8 @@ struct CommOptions {
   // Where the first rank of a host that fails leaves the flight recorders of all ranks there, as recorder-<host>.bin,
   // for `drivetrain comm recorder`. Empty: nowhere.
   std::string recorder_folder;
+  ProgressThread progress = ProgressThread::kAuto;
+  int compute_threads = 1;  // of this rank, for ProgressThread::kAuto
 };
 
 // Where this process stands in the job, read from the environment (Open MPI, Slurm/PMIx); {0, 1, 0, 1} alone.

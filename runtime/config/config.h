@@ -84,11 +84,12 @@ struct Config {
     std::int64_t timeout_s = 300;
     std::int64_t init_timeout_s = 300;
     std::int64_t checkpoint_timeout_s = 1800;
+    std::string progress = "auto";  // auto | on | off
   } comm;
   struct Telemetry {
-    std::int64_t every = 1;         // steps between lines
-    std::string progress = "auto";  // auto | bar | lines | off
-    double peak_tflops = 0;         // per device; 0: known device or measured CPU
+    std::int64_t every = 1;          // steps between lines
+    std::string progress = "auto";   // auto | bar | lines | off
+    double peak_tflops = 0;          // per device; 0: known device or measured CPU
     std::string prometheus = "off";  // off | PORT | HOST:PORT
     bool tensorboard = false;
     bool monitor = true;         // samples of device and host

@@ -154,6 +154,9 @@ constexpr KeyRow kRows[] = {
      "Seconds the ranks may take to join the job."},
     {"comm.checkpoint_timeout_s", [](Config& c) -> KeySlot { return &c.comm.checkpoint_timeout_s; }, between(1, 1e6),
      "Seconds a collective may wait for its peers while a checkpoint or a model is saved or loaded."},
+    {"comm.progress", [](Config& c) -> KeySlot { return &c.comm.progress; }, choice("auto | on | off"),
+     "Collectives go on while computing, on a thread of their own; `auto` where a host has a core to spare per "
+     "rank."},
     {"telemetry.every", [](Config& c) -> KeySlot { return &c.telemetry.every; }, between(1, kMostCount),
      "Steps between two lines of progress."},
     {"telemetry.progress", [](Config& c) -> KeySlot { return &c.telemetry.progress; },

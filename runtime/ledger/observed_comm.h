@@ -19,6 +19,7 @@ class ObservedCommunicator final : public Communicator {
   int rank() const override { return inner_->rank(); }
   int size() const override { return inner_->size(); }
   std::string transport() const override { return inner_->transport(); }
+  bool asynchronous() const override { return inner_->asynchronous(); }
 
   Work all_reduce(Tensor x, ReduceOp op) override;
   Work all_gather(Tensor out, Tensor in) override;

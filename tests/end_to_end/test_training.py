@@ -20,6 +20,18 @@ class Identities(EndToEnd):
         self.assert_close(one, self.losses(self.train("tp", ranks=2, parallel__tp=2)))
         self.assert_close(one, self.losses(self.train("both", ranks=4, parallel__tp=2)))
 
+    def test_the_progress_thread_changes_no_bit(self):
+        # Gradients beyond what the caller reduces himself.
+        wide = dict(model__override="{layers: 2, dim: 128, heads: 4, kv_heads: 2, ffn: 256}", steps=4)
+        for ranks, tp in ((2, 1), (4, 2)):
+            losses = {}
+            for progress, word in (("on", "with"), ("off", "without")):
+                config = self.config(f"{progress}{ranks}", parallel__tp=tp, comm__progress=progress, **wide)
+                log = self.drivetrain("train", config, ranks=ranks)
+                self.assertIn(f"shm collectives {word} a progress thread", log.stderr + log.stdout)
+                losses[progress] = self.losses(self.metrics(f"{progress}{ranks}"))
+            self.assertEqual(losses["on"], losses["off"])
+
     def test_resume_equals_the_unbroken_run_with_dropout(self):  # RS-11, RS-09, RS-16
         options = dict(GPT2, parallel__tp=2, steps=8, eval__every=2, precision__compute="bf16")
         whole = self.train("whole", ranks=4, **options)

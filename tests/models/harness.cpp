@@ -7,6 +7,7 @@
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/philox.h"
 #include "models/init.h"
+#include "runtime/comm/progress_comm.h"
 #include "runtime/comm/thread_comm.h"
 #include "runtime/optim/adamw.h"
 
@@ -160,7 +161,11 @@ ModelConfig uneven_llama() {
 
 RunResult train(const RunSpec& spec) {
   RunResult result;
-  run_thread_ranks(spec.dp * spec.tp, [&](Communicator& world) { train_rank(spec, world, result); });
+  run_thread_ranks(spec.dp * spec.tp, [&](Communicator& world) {
+    if (!spec.progress) return train_rank(spec, world, result);
+    ProgressCommunicator background(world.split(0, world.rank()), 0);
+    train_rank(spec, background, result);
+  });
   return result;
 }
 

@@ -18,6 +18,7 @@ ModelConfig uneven_llama();
 struct RunSpec {
   ModelConfig config;
   int dp = 1, tp = 1;
+  bool progress = false;  // collectives in the background, the smallest too
   TensorParallel::Residual residual = TensorParallel::Residual::kSharded;
   Recompute recompute = Recompute::kNone;
   StoreOptions::Shard shard = StoreOptions::Shard::kOptimizer;

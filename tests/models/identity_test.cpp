@@ -106,6 +106,24 @@ TEST_P(Identity, RecomputeIsBitForBit) {
   }
 }
 
+TEST_P(Identity, CollectivesInTheBackgroundChangeNoBit) {
+  for (const auto& [dp, tp] : {std::pair{2, 1}, {1, 2}, {2, 2}})
+    for (const auto shard : {StoreOptions::Shard::kOff, StoreOptions::Shard::kOptimizer}) {
+      RunSpec s = spec();
+      s.dp = dp;
+      s.tp = tp;
+      s.shard = shard;
+      s.bucket_bytes = 4 << 10;  // several reductions in flight
+      s.steps = 4;
+      const RunResult blocking = train(s);
+      s.progress = true;
+      const RunResult background = train(s);
+      EXPECT_EQ(blocking.losses, background.losses);
+      EXPECT_EQ(blocking.norms, background.norms);
+      EXPECT_EQ(blocking.master, background.master);
+    }
+}
+
 TEST_P(Identity, DropoutDoesNotDependOnTheLayout) {
   RunSpec s = spec();
   s.config.embed_dropout = s.config.attention_dropout = s.config.residual_dropout = 0.1;

@@ -15,7 +15,7 @@ std::unique_ptr<Communicator>& world_slot() {
   return world;
 }
 
-// "--transport shm|mpi|auto" and "--ranks-per-host N" (blocks of ranks stand for hosts) are ours, the rest is
+// "--transport shm|mpi|auto", "--progress on" (off otherwise: on this machine `auto` must not decide what is tested) and "--ranks-per-host N" (blocks of ranks stand for hosts) are ours, the rest is
 // GoogleTest's.
 std::string option(int argc, char** argv, const std::string& key) {
   for (int i = 1; i + 1 < argc; ++i)
@@ -29,6 +29,7 @@ std::unique_ptr<Communicator> open(int argc, char** argv) {
   const std::string transport = option(argc, argv, "--transport"), block = option(argc, argv, "--ranks-per-host");
   if (transport == "shm") options.transport = Transport::kShm;
   if (transport == "mpi") options.transport = Transport::kMpi;
+  options.progress = option(argc, argv, "--progress") == "on" ? ProgressThread::kOn : ProgressThread::kOff;
   if (block.empty()) return open_world(options);
   return open_world_of(std::make_shared<MpiSession>(std::stoi(block)), options);
 }

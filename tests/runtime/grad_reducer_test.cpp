@@ -2,9 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "runtime/comm/progress_comm.h"
+#include "tests/runtime/comm/forwarding_comm.h"
 #include "tests/runtime/test_parameters.h"
 #include "tests/runtime/thread_mesh.h"
 
@@ -121,6 +126,47 @@ TEST(GradReducer, OnlyTheLastMicroBatchReduces) {
     }
     reducer.finish();
     for (const Parameter& p : t.parameters) EXPECT_EQ(*p.grad.as<float>(), 6) << p.name;
+  });
+}
+
+TEST(GradReducer, BucketsAreReducedInTheBackgroundWhileBackwardGoesOn) {
+  run_thread_ranks(2, [](Communicator& world) {
+    using Moment = test::ForwardingCommunicator::Moment;
+    const auto backward = std::this_thread::get_id();
+    std::atomic<int> begun_elsewhere{0}, reduced{0};
+    const auto watch = [&](Moment moment) {
+      if (moment == Moment::kAfter)
+        ++reduced;
+      else if (std::this_thread::get_id() != backward)
+        ++begun_elsewhere;
+    };
+    auto dp = std::make_unique<test::ForwardingCommunicator>(world.split(0, world.rank()), watch);
+    Mesh mesh({2, 1}, world.split(0, world.rank()), std::make_unique<ProgressCommunicator>(std::move(dp), 0),
+              world.split(world.rank(), 0));
+    const auto device = make_cpu_device(1);
+    Table t;
+    t.parameters[1].tp_partial = false;
+    t.materialize(*device, mesh, Shard::kOff, 1);  // a bucket for each parameter
+    GradReducer reducer(t.store, mesh, *device, DType::kF32);
+    reducer.begin_step();
+    reducer.begin_micro(Micro::kLast);
+    int ready = 0;
+    for (const Parameter& p : t.parameters) {
+      reducer.write_mode(p);
+      float* g = p.grad.as<float>();
+      for (std::int64_t i = 0; i < p.grad.count(); ++i) g[i] = gradient(world.rank(), i);
+      reducer.ready(p);
+      ++ready;
+      // This backward does not go on before the bucket is reduced, and asks nobody to do it.
+      const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+      while (reduced < ready && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+      ASSERT_EQ(reduced, ready);
+    }
+    EXPECT_EQ(begun_elsewhere, ready);
+    reducer.finish();
+    for (const Parameter& p : t.parameters)
+      for (std::int64_t i = 0; i < p.grad.count(); ++i)
+        ASSERT_EQ(p.grad.as<float>()[i], gradient(0, i) + gradient(1, i)) << p.name;
   });
 }
 

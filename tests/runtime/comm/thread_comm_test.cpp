@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "runtime/comm/progress_comm.h"
 #include "tests/runtime/comm/collective_cases.h"
 
 namespace drivetrain {
@@ -16,6 +17,15 @@ TEST_P(ThreadRanks, EveryCollectiveIsExact) {
     std::vector<std::byte> memory(test::workspace_bytes(world.size(), 100003));
     test::Workspace w{memory.data(), memory.size()};
     test::check_grid(world, w, 100003);
+  });
+}
+
+TEST_P(ThreadRanks, EveryCollectiveIsExactInTheBackground) {
+  run_thread_ranks(GetParam(), [](Communicator& world) {
+    ProgressCommunicator background(world.split(0, world.rank()), 0);
+    std::vector<std::byte> memory(test::workspace_bytes(world.size(), 1024));
+    test::Workspace w{memory.data(), memory.size()};
+    test::check_grid(background, w, 1024);
   });
 }
 
