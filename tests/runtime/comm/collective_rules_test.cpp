@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "runtime/comm/host_threads.h"
+#include "runtime/comm/progress_comm.h"
 #include "runtime/comm/thread_comm.h"
 #include "tests/runtime/comm/collective_cases.h"
 #include "tests/runtime/comm/random_program.h"
@@ -122,6 +123,24 @@ TEST(Collectives, RandomProgramsOverOverlappingGroups) {
   run_thread_ranks(4, [](Communicator& world) { test::run_random_program(world, 300, 1); });
   run_thread_ranks(5, [](Communicator& world) { test::run_random_program(world, 200, 2); });
   run_host_threads(3, staged, [](Communicator& world) { test::run_random_program(world, 300, 3); });
+  run_host_threads(
+      3, {}, [](Communicator& world) { test::run_random_program(world, 300, 4, test::ProgramMemory::kSymmetric); });
+}
+
+TEST(Collectives, RandomProgramsInTheBackground) {
+  HostOptions staged;
+  staged.staging_bytes = 4096;
+  constexpr std::size_t kMixed = 4096;  // small collectives by the caller, larger ones on the thread
+  for (const std::size_t inline_bytes : {std::size_t{0}, kMixed}) {
+    run_host_threads(3, staged, [&](Communicator& world) {
+      ProgressCommunicator background(world.split(0, world.rank()), inline_bytes);
+      test::run_random_program(background, 200, 6);
+    });
+    run_host_threads(4, {}, [&](Communicator& world) {
+      ProgressCommunicator background(world.split(0, world.rank()), inline_bytes);
+      test::run_random_program(background, 200, 7, test::ProgramMemory::kSymmetric);
+    });
+  }
 }
 
 TEST(Collectives, GroupsOfDifferentThreadsDoNotDisturbEachOther) {

@@ -79,7 +79,7 @@ TEST_P(ShmRanks, SymmetricAndOrdinaryMemoryMixWhenTheKernelReads) {
     test::fill_samples<float>(t, world);
     world.all_reduce(t, ReduceOp::kSum).wait();
     test::expect_values<float>(t, "all_reduce",
-                               [&](std::int64_t i) { return test::reduced(i, world.size(), ReduceOp::kSum); });
+                               [&](std::int64_t i) { return test::reduced<float>(i, world.size(), ReduceOp::kSum); });
   }));
 }
 
