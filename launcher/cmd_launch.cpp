@@ -7,6 +7,7 @@
 #include "launcher/commands.h"
 #include "launcher/job.h"
 #include "launcher/memory_plan.h"
+#include "launcher/report/end_report.h"
 #include "launcher/run_setup.h"
 #include "launcher/shared_memory.h"
 #include "runtime/log.h"
@@ -98,7 +99,9 @@ int cmd_launch(Arguments arguments) {
   attempt.write_command(dry_run_text(plan, facts.environment));
   log_info(std::to_string(plan.rank_host.size()) + " ranks on " + request.hosts.source + ", files in " +
            attempt.folder().string());
-  return run_job(plan, attempt, options);
+  const int code = run_job(plan, attempt, options);
+  if (own == arguments.size() && config.telemetry.report) write_end_report(config.run_folder());
+  return code;
 }
 
 }  // namespace drivetrain

@@ -19,6 +19,8 @@ constexpr Command kCommands[] = {
     {"export", "a checkpoint as a Hugging Face folder", cmd_export, Visibility::kListed},
     {"plan", "parameters, FLOPs and memory of a run", cmd_plan, Visibility::kListed},
     {"ledger", "where the time of each step of a run went", cmd_ledger, Visibility::kListed},
+    {"diagnose", "who holds a run up, why, and what it costs", cmd_diagnose, Visibility::kListed},
+    {"trace", "all ranks of a run on one clock, for Perfetto", cmd_trace, Visibility::kListed},
     {"comm", "measure and inspect the collectives", cmd_comm, Visibility::kListed},
     {"config-docs", "print docs/config.md", cmd_config_docs, Visibility::kHidden},
     {"rank-exec", "what mpirun starts for every rank", cmd_rank_exec, Visibility::kHidden},

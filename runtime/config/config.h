@@ -95,6 +95,7 @@ struct Config {
     bool monitor = true;         // samples of device and host
     double monitor_every_s = 1;  // seconds between two
     std::string links_script;    // JSON that stands for the machine's links; empty: read them
+    bool report = true;
   } telemetry;
   struct Sample {        // a text generated when training ends
     std::string prompt;  // empty: none

@@ -174,6 +174,8 @@ constexpr KeyRow kRows[] = {
      between(0.05, 3600), "Seconds between two samples of the monitor."},
     {"telemetry.links_script", [](Config& c) -> KeySlot { return &c.telemetry.links_script; }, any(),
      "JSON file that stands for the links of the machine, for tests; empty reads the machine."},
+    {"telemetry.report", [](Config& c) -> KeySlot { return &c.telemetry.report; }, any(),
+     "Write `report.html` into the run folder when a job of `launch` has ended."},
     {"sample.prompt", [](Config& c) -> KeySlot { return &c.sample.prompt; }, any(),
      "Prompt of a text generated when training ends; empty for none."},
     {"sample.tokens", [](Config& c) -> KeySlot { return &c.sample.tokens; }, between(1, 1e6), "Tokens to generate."},
