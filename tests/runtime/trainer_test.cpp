@@ -260,20 +260,21 @@ TEST(Trainer, ALateLoaderIsDataWaitThereAndWaitingElsewhere) {
   train(j);
   const auto ranks = read_run_ledger(j.folder);
   ASSERT_EQ(ranks.size(), 2u);
-  std::int64_t late_data = 0, early_data = 0, early_wait = 0, late_wait = 0, blamed = 0;
+  // Step by step, and most of them: on a busy machine either rank may lose its core for longer than the delay.
+  int late_for_data = 0, early_waits = 0, late_waits_less = 0;
   for (std::size_t i = 0; i < 10; ++i) {
     const StepRecord &early = ranks[0].records[i], &late = ranks[1].records[i];
-    late_data += late.at(TimeClass::kDataWait);
-    early_data += early.at(TimeClass::kDataWait);
-    early_wait += early.at(TimeClass::kDpWait);
-    late_wait += late.at(TimeClass::kDpWait);
-    if (early.at(CommAxis::kDp).culprit == 1) blamed += early.at(CommAxis::kDp).culprit_ns;
+    const std::int64_t wait = early.at(TimeClass::kDpWait);
+    EXPECT_GE(late.at(TimeClass::kDataWait), 20'000'000);
+    if (early.at(TimeClass::kDataWait) < late.at(TimeClass::kDataWait) / 4) ++late_for_data;
+    if (wait > 10'000'000 && early.at(CommAxis::kDp).culprit == 1 &&
+        early.at(CommAxis::kDp).culprit_ns > wait * 9 / 10)
+      ++early_waits;
+    if (late.at(TimeClass::kDpWait) < wait / 4) ++late_waits_less;
   }
-  EXPECT_GE(late_data, 200'000'000);
-  EXPECT_LT(early_data, late_data / 5);
-  EXPECT_GT(early_wait, late_data * 8 / 10);
-  EXPECT_LT(late_wait, early_wait / 5);
-  EXPECT_GT(blamed, early_wait * 9 / 10);
+  EXPECT_GE(late_for_data, 6);
+  EXPECT_GE(early_waits, 6);
+  EXPECT_GE(late_waits_less, 6);
 }
 
 }  // namespace

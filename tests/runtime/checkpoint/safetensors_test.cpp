@@ -3,8 +3,8 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include <chrono>
 #include <cstring>
+#include <ctime>
 #include <random>
 
 #include "runtime/checkpoint/safetensors_header.h"
@@ -98,7 +98,7 @@ TEST_F(SafetensorsTest, TruncatedFilesCK36) {
 
 TEST_F(SafetensorsTest, HugeHeaderLengthsCK37) {
   const std::string body(1016, ' ');
-  const auto begin = std::chrono::steady_clock::now();
+  const std::clock_t begin = std::clock();  // of this process alone: the machine may be busy
   rusage before{}, after{};
   getrusage(RUSAGE_SELF, &before);
   EXPECT_CONTAINS(refusal(length_prefix((std::uint64_t{1} << 63) - 1) + body), "limit is 100000000");
@@ -109,7 +109,7 @@ TEST_F(SafetensorsTest, HugeHeaderLengthsCK37) {
   EXPECT_CONTAINS(refusal(length_prefix(99'999'999) + body), "only 1024 bytes");
   getrusage(RUSAGE_SELF, &after);
   EXPECT_LT(after.ru_maxrss - before.ru_maxrss, 20 * 1024);  // KiB
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
+  EXPECT_LT(std::clock() - begin, CLOCKS_PER_SEC);
 }
 
 TEST_F(SafetensorsTest, ShapesAgainstRangesCK40) {
