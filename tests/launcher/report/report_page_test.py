@@ -22,7 +22,7 @@ def visit(page: Path, profile: Path) -> tuple[str, str]:
     ran = subprocess.run(
         [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}",
          "--host-resolver-rules=MAP * ~NOTFOUND", "--enable-logging=stderr", "--v=0", "--dump-dom", page.as_uri()],
-        capture_output=True, text=True, timeout=100)
+        capture_output=True, text=True, timeout=400)
     return ran.stdout, ran.stderr
 
 
