@@ -1,9 +1,6 @@
 // `drivetrain comm bench`: reads the request, then runs it: as threads, as a rank of the job it was started in, or by
 // starting that job itself.
-#include <unistd.h>
-
 #include <cstdlib>
-#include <filesystem>
 
 #include "kernels/error.h"
 #include "launcher/comm_bench_request.h"
@@ -11,6 +8,7 @@
 #include "launcher/commands.h"
 #include "launcher/job.h"
 #include "launcher/rank_files.h"
+#include "launcher/scratch_folder.h"
 #include "runtime/comm/world.h"
 #include "runtime/log.h"
 
@@ -145,28 +143,6 @@ MpiFacts mpi_facts(const BenchRequest& request) {
   return facts;
 }
 
-// A folder for what the ranks leave; removed when all went well.
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "drivetrain-bench-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw Error(ErrorKind::kIo, "cannot make a folder like " + name);
-    path_ = name;
-  }
-  ~ScratchFolder() {
-    std::error_code error;
-    if (!kept_) std::filesystem::remove_all(path_, error);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-  void keep() { kept_ = true; }
-
- private:
-  std::filesystem::path path_;
-  bool kept_ = false;
-};
-
 int start_job(Arguments arguments, const OptionValues& values, const BenchRequest& request, const MachineFacts& facts,
               LaunchRequest launch) {
   launch.program = {facts.program, "comm", "bench"};
@@ -175,7 +151,7 @@ int start_job(Arguments arguments, const OptionValues& values, const BenchReques
     const std::vector<std::string> tuned = tuned_environment();
     launch.environment_options.insert(launch.environment_options.begin(), tuned.begin(), tuned.end());
   }
-  ScratchFolder scratch;
+  ScratchFolder scratch("drivetrain-bench");
   const Attempt attempt(scratch.path());
   launch.rank_folder = attempt.rank_folder();
   const LaunchPlan plan = plan_launch(launch, facts);

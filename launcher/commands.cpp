@@ -21,6 +21,7 @@ constexpr Command kCommands[] = {
     {"ledger", "where the time of each step of a run went", cmd_ledger, Visibility::kListed},
     {"diagnose", "who holds a run up, why, and what it costs", cmd_diagnose, Visibility::kListed},
     {"trace", "all ranks of a run on one clock, for Perfetto", cmd_trace, Visibility::kListed},
+    {"bench", "MFU of a configuration, where the rest went, what to try", cmd_bench, Visibility::kListed},
     {"comm", "measure and inspect the collectives", cmd_comm, Visibility::kListed},
     {"config-docs", "print docs/config.md", cmd_config_docs, Visibility::kHidden},
     {"rank-exec", "what mpirun starts for every rank", cmd_rank_exec, Visibility::kHidden},

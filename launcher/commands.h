@@ -21,6 +21,7 @@ std::span<const Command> commands();
 // Runs `drivetrain ARGUMENTS...` and returns its exit code. Throws Error; kUsage names the nearest command.
 int run_command_line(Arguments arguments);
 
+int cmd_bench(Arguments arguments);
 int cmd_comm(Arguments arguments);
 int cmd_comm_bench(Arguments arguments);
 int cmd_comm_recorder(Arguments arguments);

@@ -18,37 +18,10 @@
 namespace drivetrain {
 namespace {
 
-std::shared_ptr<const Dataset> open_data(const Config& config, const RankObjects& rank,
-                                         const std::vector<std::string>& files) {
-  const Config::Data& d = config.data;
-  return open_dataset({files, d.format, d.token_dtype, d.on_error, d.cache_dir, rank.setup.seq_len, d.packing,
-                       rank.setup.model.vocab},
-                      *rank.tokenizer);
-}
-
-std::unique_ptr<Loader> open_loader(const Config& config, const RankObjects& rank,
-                                    std::shared_ptr<const Dataset> data) {
-  return make_loader(std::move(data),
-                     {rank.setup.global_batch, rank.setup.micro_batch, rank.setup.mesh.dp, rank.mesh->dp_rank(),
-                      config.run.seed, config.data.shuffle, config.data.workers});
-}
-
 std::int64_t total_steps(const Config& config, const Loader& loader) {
   if (config.steps > 0) return config.steps;
   return std::max<std::int64_t>(
       1, static_cast<std::int64_t>(std::ceil(config.epochs * static_cast<double>(loader.steps_per_epoch()) - 1e-9)));
-}
-
-// FLOP/s of one rank's device, and where the number comes from.
-struct Peak {
-  std::optional<double> flops;
-  std::string source;
-};
-Peak device_peak(const Config& config, const RankObjects& rank) {
-  if (config.telemetry.peak_tflops > 0) return {config.telemetry.peak_tflops * 1e12, "telemetry.peak_tflops"};
-  if (rank.device->kind() != DeviceKind::kCpu) return {std::nullopt, "unknown device"};
-  return {cpu::measure_peak_flops(rank.setup.transformer.compute, rank.threads),
-          "measured at start-up, register-only"};
 }
 
 LossScaler loss_scaler(const Config& config) {
@@ -114,6 +87,28 @@ void print_sample(const Config& config, RankObjects& rank) {
 
 }  // namespace
 
+Peak device_peak(const Config& config, const RankObjects& rank) {
+  const DType compute = rank.setup.transformer.compute;
+  if (config.telemetry.peak_tflops > 0) return {config.telemetry.peak_tflops * 1e12, "telemetry.peak_tflops"};
+  if (rank.device->kind() != DeviceKind::kCpu) return table_peak(rank.device->description(), compute);
+  return {cpu::measure_peak_flops(compute, rank.threads), "measured at start-up, register-only"};
+}
+
+std::shared_ptr<const Dataset> open_data(const Config& config, const RankObjects& rank,
+                                         const std::vector<std::string>& files) {
+  const Config::Data& d = config.data;
+  return open_dataset({files, d.format, d.token_dtype, d.on_error, d.cache_dir, rank.setup.seq_len, d.packing,
+                       rank.setup.model.vocab},
+                      *rank.tokenizer);
+}
+
+std::unique_ptr<Loader> open_loader(const Config& config, const RankObjects& rank,
+                                    std::shared_ptr<const Dataset> data) {
+  return make_loader(std::move(data),
+                     {rank.setup.global_batch, rank.setup.micro_batch, rank.setup.mesh.dp, rank.mesh->dp_rank(),
+                      config.run.seed, config.data.shuffle, config.data.workers});
+}
+
 void train(const TrainingInput& input, RankObjects& rank, RankPhase& phase) {
   const Config& config = input.config;
   const int world_rank = rank.mesh->world().rank();
@@ -124,11 +119,11 @@ void train(const TrainingInput& input, RankObjects& rank, RankPhase& phase) {
   if (first) lock.emplace(folder);
 
   phase.name = "read data";
-  const auto data = open_data(config, rank, config.data.train);
+  const auto data = input.data ? input.data : open_data(config, rank, config.data.train);
   const auto eval_data = config.data.eval.empty() ? nullptr : open_data(config, rank, config.data.eval);
   const auto loader = open_loader(config, rank, data);
   const std::int64_t steps = total_steps(config, *loader);
-  const Peak peak = device_peak(config, rank);
+  const Peak peak = input.peak ? *input.peak : device_peak(config, rank);
 
   phase.name = "build optimizer";
   GradReducer grads(rank.model->store(), *rank.mesh, *rank.device, rank.setup.wire);

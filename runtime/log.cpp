@@ -30,7 +30,7 @@ void init_logging(const LogPlace& place) {
   auto sink = std::make_shared<spdlog::sinks::stderr_color_sink_mt>();
   auto logger = std::make_shared<spdlog::logger>("drivetrain", sink);
   logger->set_pattern("%H:%M:%S " + pattern_text(prefix(place)) + "%^%l%$: %v");
-  logger->set_level(place.world_rank == 0 ? spdlog::level::info : spdlog::level::warn);
+  logger->set_level(place.world_rank == 0 && !place.quiet ? spdlog::level::info : spdlog::level::warn);
   logger->flush_on(spdlog::level::info);
   spdlog::set_default_logger(logger);
 }

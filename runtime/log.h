@@ -9,6 +9,7 @@ struct LogPlace {
   int world_rank = 0, world_size = 1;
   int dp_rank = -1, tp_rank = -1;  // -1: not known yet, left out
   std::string host;
+  bool quiet = false;  // warnings only, on rank 0 too
 };
 
 // Sets level and prefix, "[r3 dp1 tp1 host] " when there is more than one rank. Call again when the mesh is known.
