@@ -25,10 +25,11 @@ endfunction()
 # The programs that run ranks or workers as threads: built and run under the thread sanitizer.
 add_custom_target(thread_tests)
 
-# drivetrain_test(NAME SOURCES a.cpp... LIBS libs... [LABELS label]): one GoogleTest program, each case a ctest; under a
+# drivetrain_test(NAME [SERIAL] SOURCES a.cpp... LIBS libs... [LABELS label]): one GoogleTest program, each case a ctest
+# (SERIAL: beside no other); under a
 # sanitizer the program is one ctest, since starting it costs more than most cases.
 function(drivetrain_test name)
-  cmake_parse_arguments(arg "" "" "SOURCES;LIBS;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "SERIAL" "" "SOURCES;LIBS;LABELS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_LIBS} GTest::gtest GTest::gtest_main)
   if(NOT arg_LABELS)
@@ -42,6 +43,6 @@ function(drivetrain_test name)
     set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 900 ENVIRONMENT "OMP_NUM_THREADS=1")
   else()
     gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60
-      PROPERTIES TIMEOUT 300 ENVIRONMENT "OMP_NUM_THREADS=1" LABELS "${arg_LABELS}")
+      PROPERTIES TIMEOUT 300 ENVIRONMENT "OMP_NUM_THREADS=1" LABELS "${arg_LABELS}" RUN_SERIAL ${arg_SERIAL})
   endif()
 endfunction()
