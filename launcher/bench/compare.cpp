@@ -67,7 +67,8 @@ Comparison compare_pairs(std::span<const double> values, std::span<const double>
   const double t = student_t(kFalseAlarms / static_cast<double>(comparisons), n - 1);
   Comparison c;
   c.change = std::expm1(mean);
-  c.error = std::expm1(t * error_of_mean);
+  c.low = std::expm1(mean - t * error_of_mean);
+  c.high = std::expm1(mean + t * error_of_mean);
   c.detectable = std::expm1(found_in_95(t, n) * error_of_mean / mean_of_deviation(n));
   if (std::abs(mean) > t * error_of_mean)
     c.verdict = mean > 0 ? Comparison::Verdict::kFaster : Comparison::Verdict::kSlower;

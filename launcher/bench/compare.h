@@ -13,9 +13,9 @@ constexpr double kFalseAlarms = 0.01;  // that any of a bench's comparisons call
 
 struct Comparison {
   enum class Verdict { kFaster, kSlower, kEqual };
-  double change = 0;      // of the value, as a share: 0.05 is 5 % more than the baseline
-  double error = 0;       // half of the confidence interval, as a share
-  double detectable = 0;  // the smallest change that 95 of 100 such benches would have found, as a share
+  double change = 0;         // of the value, as a share: 0.05 is 5 % more than the baseline
+  double low = 0, high = 0;  // the confidence interval of the change
+  double detectable = 0;     // the smallest change that 95 of 100 such benches would have found, as a share
   Verdict verdict = Verdict::kEqual;
 };
 const char* name(Comparison::Verdict verdict);  // "faster", "slower", "equal"

@@ -46,22 +46,25 @@ std::vector<std::optional<Comparison>> compare_settings(const std::vector<Settin
 std::string vary_text(const std::vector<Setting>& settings, int rounds) {
   const auto comparisons = compare_settings(settings);
   std::string text =
-      format("\n%-36s %10s %8s %18s %10s\n", "one change at a time", "tokens/s", "spread", "change", "detectable");
+      format("\n%-32s %10s %8s %26s %10s\n", "one change at a time", "tokens/s", "spread", "change", "detectable");
   for (std::size_t i = 0; i < settings.size(); ++i) {
     const Setting& setting = settings[i];
-    const std::string label = cut(setting.label(), 34);
+    const std::string label = cut(setting.label(), 30);
     if (!setting.fault.empty()) {
-      text += format("  %-34s %s\n", label.c_str(), cut("does not run: " + setting.fault, 63).c_str());
+      text += format("  %-30s %s\n", label.c_str(), cut("does not run: " + setting.fault, 67).c_str());
       continue;
     }
     const std::vector<double> rates = rates_of(setting);
     const double middle = median(rates);
     const auto [least, most] = std::minmax_element(rates.begin(), rates.end());
     const double spread = (*most - *least) / 2 / middle;
-    text += format("  %-34s %10.0f %8s", label.c_str(), middle, ("+-" + in_percent(spread)).c_str());
+    text += format("  %-30s %10.0f %8s", label.c_str(), middle, ("+-" + in_percent(spread)).c_str());
     if (const auto& c = comparisons[i])
-      text += format(" %18s %10s  %s", (fixed(100 * c->change, 1) + " % +- " + fixed(100 * c->error, 1)).c_str(),
-                     in_percent(c->detectable).c_str(), name(c->verdict));
+      text += format(
+          " %26s %10s  %s",
+          (fixed(100 * c->change, 1) + " % (" + fixed(100 * c->low, 1) + " to " + fixed(100 * c->high, 1) + ")")
+              .c_str(),
+          in_percent(c->detectable).c_str(), name(c->verdict));
     text += "\n";
   }
   return text + "medians of " + std::to_string(rounds) +
@@ -85,8 +88,11 @@ nlohmann::ordered_json vary_json(const std::vector<Setting>& settings) {
     if (!setting.rounds.empty()) row["tokens_per_s"] = median(rates_of(setting));
     row["against_baseline"] = nullptr;
     if (const auto& c = comparisons[i])
-      row["against_baseline"] = {
-          {"change", c->change}, {"error", c->error}, {"detectable", c->detectable}, {"verdict", name(c->verdict)}};
+      row["against_baseline"] = {{"change", c->change},
+                                 {"low", c->low},
+                                 {"high", c->high},
+                                 {"detectable", c->detectable},
+                                 {"verdict", name(c->verdict)}};
     all.push_back(row);
   }
   return all;
