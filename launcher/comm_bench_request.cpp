@@ -61,9 +61,12 @@ std::int64_t count_of(BenchOp op, DType dtype, std::size_t bytes, int ranks) {
   return std::max<std::int64_t>(1, elements / unit) * unit;
 }
 
+constexpr std::size_t kMostSizes = 10000;
+
+// Ends one beyond the most that are measured.
 std::vector<std::size_t> list_sizes(const BenchSizes& sizes) {
   std::vector<std::size_t> list;
-  for (std::size_t size = sizes.begin; size <= sizes.end;) {
+  for (std::size_t size = sizes.begin; size <= sizes.end && list.size() <= kMostSizes;) {
     list.push_back(size);
     const double next = static_cast<double>(size) * sizes.factor;
     size = sizes.step > 0 ? size + sizes.step : std::max(size + 1, static_cast<std::size_t>(next));
@@ -81,11 +84,13 @@ void check_sizes(const BenchSizes& sizes) {
   if (sizes.step == 0 && !(sizes.factor > 1 && sizes.factor <= 1e9))
     refuse("--factor " + factor.str() +
            ": sizes are multiplied by it, so it must be above 1 (--step BYTES adds instead)");
-  constexpr std::size_t kMostSizes = 10000;
   const std::size_t steps = sizes.step > 0 ? (sizes.end - sizes.begin) / sizes.step : 0;
   if (steps >= kMostSizes)
     refuse("--step " + std::to_string(sizes.step) + " gives " + std::to_string(steps + 1) + " sizes; at most " +
            std::to_string(kMostSizes) + " are measured, use a larger step or --factor");
+  if (list_sizes(sizes).size() > kMostSizes)
+    refuse("--factor " + factor.str() + " gives more than " + std::to_string(kMostSizes) +
+           " sizes, the most that are measured; use a larger factor or --step");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <numeric>
 #include <optional>
@@ -24,14 +25,25 @@ namespace {
   throw Error(ErrorKind::kUsage, message);
 }
 
-// Where rank 0 writes: a table on standard output and, when asked for, JSON at the end.
+// Where rank 0 writes: a table on standard output and, when asked for, JSON at the end. A file is replaced when the new
+// one is whole; a bench that fails leaves what was there.
 class Output {
  public:
   Output(const BenchRequest& request, bool speaks) : request_(request), speaks_(speaks) {
     if (!speaks || request.json.empty() || request.json == "-") return;
-    file_.open(request.json);
+    namespace fs = std::filesystem;
+    const bool replaceable = !fs::exists(request.json) || fs::is_regular_file(request.json);  // not a pipe or device
+    draft_ = replaceable ? request.json + ".part" : request.json;
+    file_.open(draft_);
     if (!file_) throw Error(ErrorKind::kIo, "--json " + request.json + ": cannot write there");
   }
+  ~Output() {
+    std::error_code ignored;
+    if (!draft_.empty() && draft_ != request_.json) std::filesystem::remove(draft_, ignored);
+  }
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+
   void text(const std::string& lines) const {
     if (!speaks_ || request_.json == "-") return;
     std::fputs(lines.c_str(), stdout);
@@ -44,13 +56,17 @@ class Output {
       std::fputs(text.c_str(), stdout);
       return;
     }
-    file_ << text << std::flush;
-    if (!file_) throw Error(ErrorKind::kIo, "--json " + request_.json + ": the file could not be written");
+    file_ << text;
+    file_.close();
+    std::error_code failed;
+    if (file_ && draft_ != request_.json) std::filesystem::rename(draft_, request_.json, failed);
+    if (!file_ || failed) throw Error(ErrorKind::kIo, "--json " + request_.json + ": the file could not be written");
   }
 
  private:
   const BenchRequest& request_;
   bool speaks_;
+  std::string draft_;
   std::ofstream file_;
 };
 

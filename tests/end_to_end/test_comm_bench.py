@@ -82,6 +82,21 @@ class CommBench(EndToEnd):
         two = self.json("-n", "2", "--links", "--transport", "threads")
         self.assertIn("Too few links", two["findings"][0])
 
+    def test_a_bench_that_dies_leaves_the_file_that_was_there(self):
+        file = self.folder / "kept.json"
+        file.write_text('{"old": 1}')
+        job = subprocess.Popen([BINARY, "comm", "bench", "-n", "2", "--transport", "threads", "-b", "1M", "-e", "1M",
+                                "--iters", "100000000", "--json", str(file)], stdout=subprocess.DEVNULL)
+        try:
+            until = time.monotonic() + 30
+            while not (self.folder / "kept.json.part").exists():
+                self.assertLess(time.monotonic(), until, "the bench never began")
+                time.sleep(0.05)
+        finally:
+            job.kill()
+            job.wait()
+        self.assertEqual(file.read_text(), '{"old": 1}')
+
     def test_refusals_name_the_word_and_the_way_out(self):
         for arguments, code, words in [
             (["-n", "2", "--op", "allreduce"], 64, "did you mean 'all_reduce'?"),
@@ -94,6 +109,7 @@ class CommBench(EndToEnd):
             (["-n", "2", "-f", "2", "--step", "8"], 64, "exclude each other"),
             (["-n", "2", "--links", "--against", "mpi"], 64, "has no --against"),
             (["-n", "2", "--iters", "0"], 64, "--iters 0"),
+            (["-n", "2", "-f", "1.00000001", "-e", "64G"], 64, "gives more than 10000 sizes"),
             (["-n", "2", "-b", "1T", "-e", "1T"], 10, "M fits"),
             (["-n", "2", "--json", "/nowhere/x"], 74, "/nowhere/x"),
         ]:

@@ -76,6 +76,8 @@ TEST(BenchRequest, RefusesWhatMakesNoSense) {
   r = request();
   r.sizes.step = 1;
   EXPECT_TRUE(says(refusal_of(r), "--step 1"));
+  r.sizes = {.begin = 1, .end = std::size_t{64} << 30, .factor = 1.00000001};
+  EXPECT_TRUE(says(refusal_of(r), "--factor 1 gives more than 10000 sizes"));
   r = request();
   r.warmup = -1;
   EXPECT_TRUE(says(refusal_of(r), "--warmup -1"));
